@@ -30,6 +30,7 @@ from pufferflow.accounting.rules.exact import RULE as BUDGETS
 from pufferflow.accounting.rules.exact import epsilon_within
 from pufferflow.accounting.running_total import RunningTotal
 from pufferflow.core.errors import Refused
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.simple import AnyCorrelation, Independent
 from pufferflow.models.scenario import Scenario
@@ -44,7 +45,7 @@ _RTOL = 2e-6
 
 @final
 @dataclass(frozen=True)
-class Composed:
+class Composed(InNotebooks):
     """The total of several releases: a guarantee that holds for all of them, and the rule that proves it.
 
     `adaptive` says whether later queries may have been chosen after seeing earlier answers; `belief` is the prior under

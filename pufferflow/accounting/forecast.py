@@ -41,6 +41,7 @@ from pufferflow.accounting.rules.choice import RARE, RULES
 from pufferflow.accounting.rules.single_rows import SingleRowsRule, turns_until_endless
 from pufferflow.accounting.running_total import added_alone
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.validate import instance, quoted
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.scenario import Scenario
@@ -405,7 +406,7 @@ def _every(scenario: Scenario, cost: Cost, moved: dict[str, int]) -> Every:
 
 @final
 @dataclass(frozen=True)
-class AccountForecast:
+class AccountForecast(InNotebooks):
     """A future total: `total` is an ε, ∞ where it grows without bound, as `note` explains.
 
     `releases` is the number of them, ∞ for an endless schedule; `fits` how many of them the limit allows; `rule` proves

@@ -27,6 +27,7 @@ from pufferflow.calibration.calibrate import Calibration, read_kind
 from pufferflow.calibration.laws import Pair
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.progress import working
 from pufferflow.core.validate import confidence_level
 from pufferflow.noise.base import Noise
@@ -250,7 +251,7 @@ _MOST_LOOKED_AT = 500_000
 
 @final
 @dataclass(frozen=True, repr=False)
-class Attack:
+class Attack(InNotebooks):
     """The result of an attack: the ε of the answers is above `lower`, with a probability of `confidence`.
 
     `promised` is the guarantee that was attacked, None if noise came without one, and `against` the part of it that

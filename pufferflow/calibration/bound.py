@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from pufferflow.calibration.laws import Laws, Pair, Place, Witness
 from pufferflow.core.errors import Refused
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, float_above, largest, smallest
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.noise.base import Family, Noise
@@ -180,7 +181,7 @@ class LossCurve(abc.ABC):
             )
 
 
-class Bound(abc.ABC):
+class Bound(InNotebooks, abc.ABC):
     """Base class of the bounds: `parts` computes all that does not depend on the scale, as one or more loss curves.
 
     To add one, write a frozen dataclass with this method, and a `LossCurve`. With the class attributes below,

@@ -23,6 +23,7 @@ from pufferflow.calibration.proof_search import (
 )
 from pufferflow.core.arrays import Array
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import Card, InNotebooks
 from pufferflow.core.parallel import Workers
 from pufferflow.core.suggestions import did_you_mean, nearest
 from pufferflow.core.validate import instance, quoted
@@ -114,7 +115,7 @@ Bounds = Bound | Sequence[Bound] | str
 
 @final
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(InNotebooks):
     """A noise that keeps a guarantee, with its proof.
 
     `loss` is the ε (of `pf.Zcdp` ρ, of `pf.Gdp` μ) that `bound` proves for it (of a curve: at the order that binds),
@@ -142,6 +143,20 @@ class Calibration:
     """Bounds that were not tried: too much to compare for the possible gain, or no time left."""
     deciding: tuple[Laws, ...] = field(default=(), repr=False)
     """The laws, among those given, that need this much noise: the witness belongs to one of them."""
+
+    def _card(self) -> Card:
+        facts = [
+            ("guarantee", repr(self.guarantee)),
+            ("noise", repr(self.noise)),
+            ("loss that is proven", f"{self.loss:.6g}"),
+            ("movement that is hidden", f"{self.sensitivity:.6g}"),
+            ("bound", f"{self.bound!r}, {self.certainty.value.replace('_', ' ')}"),
+        ]
+        return Card(
+            "Calibration: the least noise that keeps a guarantee",
+            facts=facts,
+            notes=[self.note] * bool(self.note),
+        )
 
     def __repr__(self) -> str:
         note = f", note={self.note!r}" if self.note else ""
@@ -345,7 +360,7 @@ _WORTHWHILE: Final = 1 - 1e-6
 
 @final
 @dataclass(frozen=True, eq=False)
-class JointCalibration:
+class JointCalibration(InNotebooks):
     """Joint noise that keeps a guarantee for both outputs, its proof, and the independent noise for comparison.
 
     `calibration` is about the outputs in the coordinates in which the noise is independent.

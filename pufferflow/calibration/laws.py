@@ -11,6 +11,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import InternalError, Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.distributions import common_units
 from pufferflow.distributions.coupling import Certainty, Distance
@@ -28,7 +29,7 @@ AnyLaw = Law | GaussianLaw
 
 @final
 @dataclass(frozen=True)
-class Pair:
+class Pair(InNotebooks):
     """The laws of an answer under two values of a secret, with the prior, the secrets and the row, if known.
 
     It unpacks like the tuple (mu, nu), which may be passed instead wherever pairs are expected.
@@ -264,7 +265,7 @@ SMALLEST: Final = LawsSize()
 """The size of laws that are known already, and of movements."""
 
 
-class Laws(Sequence[Pair], abc.ABC):
+class Laws(InNotebooks, Sequence[Pair], abc.ABC):
     """The pairs of laws of one answer, and the distances that hold for all of them.
 
     A bound calls for a movement (`winf`, `near`, `span`), the chain behind the laws (`walks`), or all `pairs`.

@@ -21,6 +21,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import finite_number, instance, set_fields
@@ -41,7 +42,7 @@ _INSTEAD = 'pf.confounding.Additive("score", pf.Laplace(2.0))'
 @final
 @suggests_arguments
 @dataclass(frozen=True)
-class Additive:
+class Additive(InNotebooks):
     """A release of numbers of a row with noise: a column, or several with independent noise in each.
 
     With `correlation` the noises of two columns are Gaussian with this correlation (M28).

@@ -38,6 +38,7 @@ from pufferflow.confounding.law_pairs import ExactPair
 from pufferflow.confounding.tied import CopulaNoise, normal_below
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.validate import instance
 from pufferflow.models.domain import Label
 from pufferflow.models.priors.table import Values
@@ -173,7 +174,7 @@ _MOST_OF_ONE = 800
 
 @final
 @dataclass(frozen=True)
-class Parts:
+class Parts(InNotebooks):
     """A privacy loss of all outputs, the parts of the releases' own laws, and the part of their dependence."""
 
     total: float
@@ -185,7 +186,7 @@ class Parts:
 
 @final
 @dataclass(frozen=True)
-class Dependence:
+class Dependence(InNotebooks):
     """The split of the loss at the worst outcome, and on average over outcomes, for the pair with the largest loss.
 
     >>> import pufferflow as pf

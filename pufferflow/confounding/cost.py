@@ -29,6 +29,7 @@ from pufferflow.confounding.joint_law import (
 from pufferflow.confounding.posterior import Posterior, posterior_of
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import float_below
 from pufferflow.core.validate import (
     finite_number,
@@ -41,7 +42,7 @@ from pufferflow.privacy.guarantee import Approx, Guarantee, Pure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Losses:
+class Losses(InNotebooks):
     """The losses of the laws of all outputs under any two secrets of a pair; every number is rounded up.
 
     >>> import pufferflow as pf

@@ -35,6 +35,7 @@ from pufferflow.confounding.joint_law import (
 from pufferflow.confounding.target import Target
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import InternalError, Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import float_above
 from pufferflow.core.validate import finite_number, quoted
 from pufferflow.models.priors.table import Values
@@ -343,7 +344,7 @@ _LOSSES = '"absolute", "squared", "zero-one", a function of output and answer, o
 
 @final
 @dataclass(frozen=True)
-class Design:
+class Design(InNotebooks):
     """A channel that keeps a guarantee together with the past, and its expected loss.
 
     `solver_loss` is the loss that the linear program finds: no channel with these outputs has a smaller one, up to the

@@ -25,6 +25,7 @@ from pufferflow.confounding.law_pairs import CoupledPair, ExactPair, LawPair, No
 from pufferflow.confounding.tied import CopulaNoise, tied_cells
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, log_above, upwards
 from pufferflow.core.suggestions import did_you_mean
 from pufferflow.core.validate import decimal_reading, quoted
@@ -44,7 +45,7 @@ _TABLES = (
 
 @final
 @dataclass(frozen=True, eq=False)
-class ProjectedTable:
+class ProjectedTable(InNotebooks):
     """Tables given a secret: the law of the values of some columns, given each value of the secret.
 
     There is an array of `masses` for every table, of shape (values of the secret, points): whole numbers, in units of

@@ -26,6 +26,7 @@ from typing import cast, final
 import numpy as np
 
 from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, float_above, largest, log_above, upwards
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.markov.star import padded_log_ratio
@@ -36,7 +37,7 @@ _LARGEST = 700.0
 """The largest ε of a search; e^700 is near the largest float."""
 
 
-class LawPair(abc.ABC):
+class LawPair(InNotebooks, abc.ABC):
     """Base of the pairs of laws P and Q: δ(ε) = Σ(P − e^ε·Q)_+ (M31), and numbers that follow from it, rounded up."""
 
     @property

@@ -26,6 +26,7 @@ from pufferflow.confounding.joint_law import (
 from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, float_above, upwards
 from pufferflow.core.validate import finite_number, finite_number_at_least_zero
 from pufferflow.models.domain import Label
@@ -36,7 +37,7 @@ _HUGE = 1e300
 
 @final
 @dataclass(frozen=True)
-class Posterior:
+class Posterior(InNotebooks):
     """Bounds of the effect of outputs on priors, each the worst of all tables, outputs and values of the secret.
 
     `ratio` is the least τ with prior/τ ≤ posterior ≤ τ·prior, `bayes_factor` the largest factor by which odds of two
@@ -159,7 +160,7 @@ def posterior_ratio(epsilon: float, chance: float) -> float:
 
 @final
 @dataclass(frozen=True)
-class Belief:
+class Belief(InNotebooks):
     """The probability of a value of the secret before any output, and its bounds after all of them.
 
     For several tables `before` is a range as well.

@@ -26,6 +26,7 @@ from pufferflow.confounding.law_pairs import ExactPair, likelihood_below
 from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.core.arrays import Array, Indices
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, log_above
 from pufferflow.core.validate import finite_number, quoted
 from pufferflow.models.priors.table import Values
@@ -41,7 +42,7 @@ _ROUNDING = 2e-12
 
 @final
 @dataclass(frozen=True, eq=False)
-class Target:
+class Target(InNotebooks):
     """A guarantee as constraints: J_s ≤ t·J_s′ for all outputs, or Σ(J_s − t·J_s′)_+ ≤ δ, exactly.
 
     `parts` has an array for every table, of shape (values of the secret, past outputs, inputs), in whole numbers of

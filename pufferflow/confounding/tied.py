@@ -16,6 +16,7 @@ import scipy  # loads its parts when first used
 from pufferflow.confounding.additive import Additive, Cells, read_correlation, slopes_of
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.validate import instance
 from pufferflow.noise.base import Noise
@@ -32,7 +33,7 @@ _INSTEAD = 'gaussian_copula(Additive("a", pf.Laplace(1.0)), Additive("b", pf.Lap
 
 @final
 @dataclass(frozen=True)
-class CopulaNoise:
+class CopulaNoise(InNotebooks):
     """Two numbers of a row with noises that are tied by a Gaussian copula; `gaussian_copula` makes it.
 
     >>> import pufferflow as pf

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import InternalError, UsageError
+from pufferflow.core.notebook import Card, InNotebooks
 from pufferflow.core.rounding import SMALLEST, UNIT, differences_outward, upwards
 from pufferflow.distributions import common_units
 from pufferflow.distributions.finite_law import Law
@@ -33,7 +34,7 @@ class Certainty(StrEnum):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Coupling:
+class Coupling(InNotebooks):
     """A joint law of X ~ left and Y ~ right: mass `masses[k]` on the pair of atoms (rows[k], columns[k])."""
 
     left: Law
@@ -56,7 +57,7 @@ class Coupling:
 
 @final
 @dataclass(frozen=True, eq=False)
-class AffineCoupling:
+class AffineCoupling(InNotebooks):
     """The joint law of X ~ left and Y = matrix · (X − left.mean) + right.mean, two Gaussians."""
 
     left: GaussianLaw
@@ -68,7 +69,7 @@ C = TypeVar("C", Coupling, AffineCoupling)
 
 
 @final
-class Distance(float, Generic[C]):
+class Distance(InNotebooks, float, Generic[C]):
     """A distance: a float with its certainty.
 
     `certainty` is exact or upper_bound. `rounding` is the relative (for `near`: absolute) width within which sums of
@@ -109,6 +110,14 @@ class Distance(float, Generic[C]):
             coupling,
         )
         return self
+
+    def _card(self) -> Card:
+        exact = self.certainty is Certainty.EXACT
+        certainty = "exact" if exact else "an upper bound: the true distance is no larger"
+        notes = [self.note] * bool(self.note)
+        return Card(
+            "Distance", facts=[("value", repr(self)), ("certainty", certainty)], notes=notes
+        )
 
     @property
     def coupling(self) -> C:

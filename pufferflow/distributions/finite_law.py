@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Array
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import MOST_ROWS, Card, InNotebooks
 from pufferflow.core.rounding import SMALLEST, UNIT
 from pufferflow.core.validate import instance
 
@@ -285,7 +286,7 @@ _SHOWN = 6
 
 @final
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Law:
+class Law(InNotebooks):
     """A law with finitely many atoms: `values` of shape (n,) or (n, d), and weights with sum 1.
 
     Atoms are sorted, equal ones merged, those of weight 0 dropped. Weights that are all Fractions (or whole numbers)
@@ -519,6 +520,11 @@ class Law:
     def __hash__(self) -> int:
         """Hash by the atoms alone, which equal laws share."""
         return hash((self.values.shape, tuple(self.values.ravel()[: 2 * _SHOWN].tolist())))
+
+    def _card(self) -> Card:
+        shown = range(min(len(self), MOST_ROWS))
+        rows = [(str(self.values[atom].tolist()), str(self.weights[atom])) for atom in shown]
+        return Card("Law of an answer", head=("value", "probability"), rows=rows, of=len(self))
 
     def __repr__(self) -> str:
         if len(self) <= _SHOWN:

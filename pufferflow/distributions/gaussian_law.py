@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.distributions.finite_law import of_kind
 
 _PSD_SLACK = 1e-12
@@ -15,7 +16,7 @@ _PSD_SLACK = 1e-12
 
 @final
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class GaussianLaw:
+class GaussianLaw(InNotebooks):
     """N(mean, covariance): two numbers on R; on R^d a vector and a matrix (one number c means c·I).
 
     The covariance may be singular; it is symmetric and has no eigenvalue below −1e−12 times its largest.

@@ -15,6 +15,7 @@ from itertools import combinations_with_replacement
 from typing import Any, Final, cast, final
 
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import float_above
 from pufferflow.core.validate import finite_number, quoted, set_fields, whole_number
 from pufferflow.granularity.charges import (
@@ -32,7 +33,7 @@ _MOST_PATTERNS: Final = 2_000
 Losses = Sequence[Loss] | Mapping[Any, Loss]
 
 
-class _Groups(abc.ABC):
+class _Groups(InNotebooks, abc.ABC):
     """Base of groups: their names, and which of them one row may be in."""
 
     names: tuple[Hashable, ...]

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast, final
 
 from pufferflow.core.errors import UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.validate import instance, quoted, set_fields, whole_number
 
 
 @final
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbours(InNotebooks):
     """A symmetric relation of data sets: neighbours have to be indistinguishable.
 
     >>> neighbours = Neighbours("one step apart", lambda one, other: abs(one - other) == 1)
@@ -67,7 +68,7 @@ def read_neighbours(given: object) -> Neighbours:
 
 @final
 @dataclass(frozen=True, init=False)
-class Graph:
+class Graph(InNotebooks):
     """An undirected graph without loops.
 
     >>> Graph("abc", ["ab", "bc"]).without("b")

@@ -16,6 +16,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, float_above
 from pufferflow.core.validate import quoted, set_fields
 from pufferflow.granularity.neighbours import Neighbours, callable_given, read_neighbours
@@ -26,7 +27,7 @@ Metric = Callable[[Any, Any], float]
 
 @final
 @dataclass(frozen=True, init=False, eq=False)
-class Space:
+class Space(InNotebooks):
     """A finite class of data sets and a metric of it: that of a notion of neighbours, or any other.
 
     `Space(databases, metric)` takes a function of two data sets that is an extended pseudometric; `Space.of` makes the

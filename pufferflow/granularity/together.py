@@ -18,6 +18,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.validate import instance, set_fields
 from pufferflow.granularity.charges import (
     Charges,
@@ -36,7 +37,7 @@ Reading = Callable[[Any], Any]
 
 @final
 @dataclass(frozen=True)
-class Part:
+class Part(InNotebooks):
     """What one mechanism reads of a data set, and what it guarantees.
 
     `promise` holds for neighbours in `space`, the class of the parts with its metric; without it, for neighbours of the
@@ -55,7 +56,7 @@ class Part:
 
 @final
 @dataclass(frozen=True, init=False, eq=False)
-class Together:
+class Together(InNotebooks):
     """The losses of mechanisms together, between any two data sets of a class."""
 
     space: Space

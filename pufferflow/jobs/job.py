@@ -20,6 +20,7 @@ from msgspec import structs
 from pufferflow.accounting.ledger.account import Account
 from pufferflow.accounting.ledger.ledger import Ledger
 from pufferflow.core.errors import LedgerError, PufferflowError, SinkError, SourceError, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.paths import scheme_of
 from pufferflow.core.progress import waiting_for
 from pufferflow.core.rounding import agree
@@ -116,7 +117,7 @@ class JobAccount:
 
 @final
 @dataclass(frozen=True, eq=False)
-class JobRun:
+class JobRun(InNotebooks):
     """A batch that is released, and the place in its sink.
 
     `drawn` says whether noise was drawn now; otherwise the ledger had the release, and it is the same. `sent` says
@@ -163,7 +164,7 @@ When = str | date | Period
 
 @final
 @dataclass(frozen=True, eq=False)
-class Job:
+class Job(InNotebooks):
     """A batch that is released for every period; `Job.read` reads its file.
 
     >>> import tempfile

@@ -7,6 +7,7 @@ from typing import Final, Literal, Self, final, get_args
 from zoneinfo import ZoneInfo
 
 from pufferflow.core.errors import UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.validate import quoted
 
 Every = Literal["hour", "day", "week", "month"]
@@ -25,7 +26,7 @@ _YEARS: Final = (1900, 9000)
 
 @final
 @dataclass(frozen=True)
-class Period:
+class Period(InNotebooks):
     """An hour, a day, a week (from Monday) or a month, in the local time of a zone.
 
     `start` and `end` are times as a clock on the wall shows them, for columns without a time zone; `begins` and `ends`

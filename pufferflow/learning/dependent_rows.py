@@ -24,6 +24,7 @@ from pufferflow.calibration.chain_bounds import RowBridge
 from pufferflow.calibration.transport_bounds import least, mean_of_shifts
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.validate import finite_number, instance, set_fields
 from pufferflow.distributions.markov.chain import Chain
@@ -50,7 +51,7 @@ _INSTEAD = "pf.learning.GaussianRows(pf.GaussianPrior(pf.AR1(0.9)), 2.0, descent
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class GaussianRows:
+class GaussianRows(InNotebooks):
     """Jointly Gaussian rows of one group that a descent visits; the secret is any one of them.
 
     If the secret row moves by `reach`, row r moves by |Cov(X_r, X_i)/Var(X_i)| · reach with probability 1, whatever the
@@ -248,7 +249,7 @@ _INSTEAD_OF_CHAIN = (
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class ChainRows:
+class ChainRows(InNotebooks):
     """Rows of one sequence, along a chain, that a descent visits; the secret is the state of any one of them.
 
     `distances[e][f]` is the largest distance between the rows of the states e and f. `rows` are the places of the

@@ -9,6 +9,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.validate import in_few_digits, instance, number_above, set_fields
 from pufferflow.learning.displacements import (
@@ -29,7 +30,7 @@ _SOME = "[([3, 7], [2.0, 1.0])]"
 
 @final
 @dataclass(frozen=True)
-class Descent:
+class Descent(InNotebooks):
     """W_t = ψ_t(Π(W_{t−1})) + N(0, noise²), ψ_t(v) = v − step_size · (mean gradient over the rows of batch t, at v).
 
     Rows are visited in a public order, `batch_size` at a time (the last batch of a pass may be smaller), in the same

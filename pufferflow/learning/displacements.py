@@ -16,6 +16,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.validate import (
     finite_number_at_least_zero,
@@ -44,7 +45,7 @@ Proofs = Mapping[str, tuple[float, int]]
 
 @final
 @dataclass(frozen=True, eq=False)
-class Displacements:
+class Displacements(InNotebooks):
     """The movement of each step: sup_w ‖ψ_t(w, x_t) − ψ_t(w, x′_t)‖, at most, for each pair of secrets.
 
     They hold with probability 1, under one coupling of whole trajectories for each pair of secrets. It is a translation
@@ -153,7 +154,7 @@ class Displacements:
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Trajectories:
+class Trajectories(InNotebooks):
     """A coupling of whole trajectories under two secrets: pairs of them, their probabilities, and their movements.
 
     Row k of `sizes` has ‖ψ_t(w, x_t) − ψ_t(w, x′_t)‖, at most, for each step t of the k-th pair (x, x′), whose
@@ -189,7 +190,7 @@ class Trajectories:
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Marginals:
+class Marginals(InNotebooks):
     """The laws of each step's input under two secrets, each by itself (RPP Theorem 5.2, as corrected by M33).
 
     Laws of single steps bound the loss only if the inputs of different steps are independent given the secret, and

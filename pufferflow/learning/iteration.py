@@ -14,6 +14,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import largest
 from pufferflow.core.validate import instance, set_fields
 from pufferflow.learning.displacements import listed, read_count, read_sizes
@@ -28,7 +29,7 @@ _INSTEAD = "pf.learning.Iteration(steps=100, noise=pf.Gaussian(1.0))"
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class Iteration:
+class Iteration(InNotebooks):
     """The steps W_t = ψ_t(W_{t−1}, x_t) + N_t, t = 1 … T, of which the last iterate alone is published (RPP Def. 5.1).
 
     Each ψ_t is `contraction`-Lipschitz in the iterate: one number, or one per step; `math.inf` for a step without a

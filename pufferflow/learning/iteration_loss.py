@@ -16,6 +16,7 @@ from pufferflow.calibration.calibrate import read_kind
 from pufferflow.calibration.transport_bounds import least, mean_of_shifts
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.validate import finite_number_at_least_zero, instance, set_fields
 from pufferflow.distributions import emd
 from pufferflow.distributions.finite_law import Law
@@ -44,7 +45,7 @@ _ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
-class TrajectoryLaws:
+class TrajectoryLaws(InNotebooks):
     """The laws of all inputs together, one coordinate per step, under each of two secrets.
 
     Step t moves by at most `lipschitz` · |x_t − x′_t|. The best couplings found of whole trajectories count.
@@ -146,7 +147,7 @@ def _prices(shifts: Floats, kind: GuaranteeFamily) -> list[Floats]:
 
 @final
 @dataclass(frozen=True)
-class IterationLoss:
+class IterationLoss(InNotebooks):
     """The loss of an iteration, its guarantee, the proof, and the pair of secrets that loses most.
 
     `losses` has the result of each proof that was tried; `value` is the least of them.

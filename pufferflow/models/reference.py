@@ -13,6 +13,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.core.errors import SourceError, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.tables import ArrowTable, SourceVersion, unnamed_index, versions_in, with_index
 from pufferflow.core.validate import set_fields
@@ -104,7 +105,7 @@ _INSTEAD = 'pf.Reference("census 2020", frame)'
 @final
 @suggests_arguments
 @dataclass(frozen=True, eq=False)
-class Reference:
+class Reference(InNotebooks):
     """A table that is declared to be public, with a name for people.
 
     `frame` is a Polars frame, lazy or not, or whatever `pl.DataFrame` takes. What is fitted on it is no secret, so it

@@ -13,6 +13,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.core.errors import UsageError, escape_controls
+from pufferflow.core.notebook import Card, InNotebooks
 from pufferflow.core.suggestions import (
     EXAMPLES,
     did_you_mean,
@@ -204,7 +205,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @final
 @suggests_arguments
 @dataclass(frozen=True, repr=False)
-class Scenario:
+class Scenario(InNotebooks):
     """What must stay hidden (`secret`), the priors of an adversary (`prior`), and how rows depend on each other.
 
     `prior` is one prior, or a list of them: the class Θ, whose worst member counts. Rows with the same value of
@@ -555,6 +556,11 @@ class Scenario:
         """Refuse a scenario of an older ledger whose priors are refused now."""
         if self.refusal:
             raise belief_refused(self.refusal)
+
+    def _card(self) -> Card:
+        return Card(
+            "Scenario", lines=self.describe().split("\n"), facts=[("fingerprint", self.fingerprint)]
+        )
 
     def __repr__(self) -> str:
         priors = ", ".join(type(prior).__name__ for prior in self.priors)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, ClassVar, Self, cast
 
 from pufferflow.core.errors import UsageError
+from pufferflow.core.notebook import InNotebooks
 
 ADDED = {"added": True}
 """Metadata of a field that older versions lack: it is left out where it has its default."""
@@ -18,7 +19,7 @@ def stored_as(name: str) -> dict[str, str]:
     return {"name": name}
 
 
-class Stored:
+class Stored(InNotebooks):
     """Base of stored values. Fields without a part in comparisons are not stored.
 
     The base of a family of kinds is a subclass with `family`, a member one with its `kind`:

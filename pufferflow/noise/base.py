@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import InternalError, PufferflowError, Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import SMALLEST, float_below, quotient_above
 from pufferflow.core.validate import (
     confidence_level,
@@ -36,7 +37,7 @@ Family = Callable[[float], "Noise"]
 """A noise without its scale: `pf.Laplace` itself, or `pf.GeneralizedCauchy.of(k=4)`; given a scale it is a noise."""
 
 
-class Noise(abc.ABC):
+class Noise(InNotebooks, abc.ABC):
     """Base class of the noises.
 
     To add one, write a frozen dataclass with a field `scale` (or a property of this name that is its first field), and
@@ -360,7 +361,7 @@ class Noise(abc.ABC):
         self.check_drawable()
         return sampler.release(self, answers, rng, grid)
 
-    def check_drawable(self) -> None:  # noqa: B027 - most noises can be drawn whatever their parameters
+    def check_drawable(self) -> None:
         """Refuse to draw where that makes no sense."""
 
     # Methods of a family, in units of its scale, for u ≥ 0

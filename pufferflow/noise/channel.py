@@ -23,6 +23,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, float_above, log_above, upwards
 from pufferflow.core.suggestions import HelpfulAttributes, suggests_arguments
 from pufferflow.core.validate import decimal_reading, finite_number, instance, quoted, set_fields
@@ -259,7 +260,7 @@ _WHOLE: Final = 2**62
 
 @final
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(InNotebooks):
     """Outputs of a channel, and whether they may be published."""
 
     values: tuple[Any, ...]
@@ -273,7 +274,7 @@ class Drawn:
 @final
 @suggests_arguments
 @dataclass(frozen=True, repr=False)
-class Channel(HelpfulAttributes):
+class Channel(InNotebooks, HelpfulAttributes):
     """A mechanism γ(y|x) that reads columns of a row and publishes one of finitely many outputs.
 
     `reads` is a column, or a list of several whose values it is given as tuples; None of a column that is named where

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, lifted
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import finite_number, number_above
@@ -99,7 +100,7 @@ _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 @final
 @suggests_arguments
 @dataclass(frozen=True)
-class JointGaussian:
+class JointGaussian(InNotebooks):
     """Correlated Gaussian noise of two outputs: standard deviations scale·units, correlation rho (M28).
 
     `units` and `rho` are met to some seven digits; `covariance` is that of the noise that is drawn, and losses are its.

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Array, Floats, Whole
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.validate import check_not_masked, instance
 
 Bits = Callable[[int], bytes]
@@ -63,7 +64,7 @@ class Drawable(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Noisy:
+class Noisy(InNotebooks):
     """Answers with noise: `values` on a grid of width `grid`, and whether they may be published.
 
     >>> import pufferflow as pf

@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import Card, InNotebooks
 from pufferflow.core.rounding import UNIT, float_above
 from pufferflow.core.suggestions import make_struct
 from pufferflow.core.validate import (
@@ -68,7 +69,12 @@ class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
 
 
 class Guarantee(
-    msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct
+    InNotebooks,
+    msgspec.Struct,
+    frozen=True,
+    tag_field="promise",
+    tag=True,
+    metaclass=_AbstractStruct,
 ):
     """Base class of guarantees: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
 
@@ -174,6 +180,10 @@ class Guarantee(
         return self.words.format(
             **{**own, "alpha": f"{self.alpha:g}"}, orders=len(self.singles), odds=odds
         )
+
+    def _card(self) -> Card:
+        means = self.in_words("{:.6g}".format, _factor)
+        return Card("Guarantee", lines=[f"{means[:1].upper()}{means[1:]}."], code=repr(self))
 
     def approx_epsilon(self, delta: float) -> float:
         """Return an ε for which (ε, delta)-privacy follows, the least one known; infinite where none follows."""
@@ -288,6 +298,11 @@ class Guarantee(
 def all_guarantees() -> Any:
     """Return the union of all guarantees, the type as which stored ones are read."""
     return Union[*Guarantee.__subclasses__()]
+
+
+def _factor(epsilon: float) -> str:
+    """Return e^ε, rounded up to two decimals; of a large ε the power itself."""
+    return f"{math.ceil(100 * math.exp(epsilon)) / 100:g}" if epsilon < 9 else f"e^{epsilon:g}"
 
 
 @final

@@ -7,6 +7,7 @@ from typing import Any, Protocol, final
 import msgspec
 
 from pufferflow.core.errors import UsageError, escape_controls
+from pufferflow.core.notebook import Card, InNotebooks
 from pufferflow.core.rounding import agree
 from pufferflow.core.tables import SourceVersion
 from pufferflow.privacy.by_name import StoredGuarantee
@@ -100,7 +101,7 @@ class CoveredPeriod(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @final
-class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Certificate(InNotebooks, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Facts about a release, none of which depends on a private value; `print` shows them as text.
 
     `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
@@ -228,6 +229,9 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "\n".join(
             f"{name:<{width}}  {escape_controls(text, one_line=True)}" for name, text in rows
         )
+
+    def _card(self) -> Card:
+        return Card("Certificate: facts about a release", facts=self.rows())
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the certificate as names and texts for people; a text of several lines has a name in the first only.

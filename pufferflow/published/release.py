@@ -1,17 +1,18 @@
 """A release: numbers within their limits, error bars and certificate, stored, shown and read back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import msgspec
 import polars as pl
 
 from pufferflow.core.durable_files import write_whole
 from pufferflow.core.errors import UsageError, escape_controls
+from pufferflow.core.notebook import MOST_ROWS, Card, InNotebooks
 from pufferflow.core.paths import local_path
 from pufferflow.core.rounding import agree_in_words
 from pufferflow.core.sandbox import sandboxed
@@ -19,11 +20,18 @@ from pufferflow.core.suggestions import HelpfulAttributes
 from pufferflow.published import files
 from pufferflow.published.certificate import Certificate
 from pufferflow.reports.evidence import Evidence
+from pufferflow.reports.numbers import promise_in_words
+
+if TYPE_CHECKING:
+    from great_tables import GT
+
+    from pufferflow.reports.bars_in_words import Bars
+    from pufferflow.reports.charts.base import Chart
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Clipped:
+class Clipped(InNotebooks):
     """Numbers and error bars that are possible, in the columns of the release; counts are whole numbers.
 
     `frame` has null for means of no rows and the like, where it is public that there are none.
@@ -94,7 +102,7 @@ class _StoredRelease(msgspec.Struct, frozen=True):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(HelpfulAttributes):
+class Release(InNotebooks, HelpfulAttributes):
     """Numbers that may be published, their error bars, and the certificate that goes with them.
 
     `frame` has the keys and one column for each output; `intervals` has for each output the ends of the interval that
@@ -283,6 +291,70 @@ class Release(HelpfulAttributes):
         put_text(place, page)
         return place
 
+    def plot(self, outputs: str | Sequence[str] | None = None) -> "Chart":
+        """Return a chart of the numbers with their error bars, made with Altair (`pufferflow[notebook]`).
+
+        Each output has a panel. Its axis is the group column with times or numbers, if there is one; other groups have
+        a colour each. `outputs` names those to draw. Of very many groups some are drawn, and the chart says which.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])
+        >>> rows = pl.DataFrame({"day": [1, 1, 2], "on": [0, 1, 1]})
+        >>> release = pf.protect(rows, scenario).group_by("day").private_sum("on", name="load").release(epsilon=9.0)
+        >>> chart = release.plot()
+        >>> chart.to_dict()["title"]["text"], len(chart.to_dict()["layer"])
+        ('Published: load', 2)
+        """
+        from pufferflow.reports.charts.published import release_chart
+
+        queries = [(query.query, query.outputs) for query in self.certificate.queries]
+        return release_chart(self.frame, self.intervals, self._guarantee_in_words, queries, outputs)
+
+    @property
+    def style(self) -> "GT":
+        """The numbers with their error bars as a table of great_tables (`pufferflow[notebook]`), to be styled further.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> release = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").release(epsilon=1.0)
+        >>> "±" in release.style.tab_header(title="Levels").as_raw_html()
+        True
+        """
+        from pufferflow.reports.styled import styled
+
+        bars = self._bars(self.frame.height)
+        numbers = range(bars.keys, len(bars.head))
+        title, below = "Published numbers", "with their error bars"
+        notes = [*bars.notes, self._guarantee_in_words, self._counted]
+        return styled(title, below, bars.head, bars.rows, notes, numbers)
+
+    def _bars(self, rows: int) -> "Bars":
+        """Return the first rows as texts."""
+        from pufferflow.reports.bars_in_words import bars_of
+
+        limits = None if self.limits is None else self.limits.head(rows)
+        return bars_of(self.frame.head(rows), self.intervals.head(rows), limits)
+
+    def _card(self) -> Card:
+        bars, words = self._bars(MOST_ROWS), [self._guarantee_in_words, self._counted]
+        notes = [
+            *bars.notes,
+            "release.certificate has the proof, release.report(path) writes a report.",
+        ]
+        return Card(
+            "Release", words, head=bars.head, rows=bars.rows, of=self.frame.height, notes=notes
+        )
+
+    @property
+    def _guarantee_in_words(self) -> str:
+        return f"Guarantee: {promise_in_words(self.certificate.promise)}."
+
+    @property
+    def _counted(self) -> str:
+        """Which account counts the release."""
+        entry = self.certificate.entry
+        return f"Ledger: entry {entry}." if entry else "No account counts this release."
+
     def __getstate__(self) -> dict[str, object]:
         """Leave out what holds the plan, and so the private frame: a copied or pickled release has numbers only."""
         return {**vars(self), "plan_evidence": None}
@@ -295,11 +367,6 @@ class Release(HelpfulAttributes):
             else "nobody is counting (no account)"
         )
         return f"{escape_controls(str(self.frame))}\n{self.certificate.promise!r}, {counted}"
-
-    def _repr_html_(self) -> str:
-        from pufferflow.reports.pages import release_block
-
-        return release_block(self.frame, self._possible, str(self.certificate))
 
     @property
     def _possible(self) -> pl.DataFrame:

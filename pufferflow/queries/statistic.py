@@ -13,6 +13,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Array, Floats, Whole
 from pufferflow.core.errors import UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.validate import finite_number, read_name, whole_number
 from pufferflow.models.domain import Domain
 from pufferflow.models.priors.base import Prior
@@ -27,7 +28,7 @@ _WEIGHTS = "one finite weight for each row, or rows of them: one for each answer
 
 @final
 @dataclass(frozen=True, eq=False)
-class Statistic:
+class Statistic(InNotebooks):
     """Answers Σ_r weights[o, r] · φ_o(X_r) over the rows r of one correlated group, one for each o.
 
     Every row of the group is included: those that are not selected have weight 0, for their values are secret too.

@@ -9,6 +9,7 @@ import polars as pl
 
 from pufferflow.calibration.calibrate import Bounds
 from pufferflow.core.errors import Refused, UsageError, escape_controls
+from pufferflow.core.notebook import Card, InNotebooks
 from pufferflow.core.suggestions import EXAMPLES, HelpfulAttributes, suggests_arguments
 from pufferflow.core.tables import ArrowStream
 from pufferflow.core.validate import finite_number, instance, quoted
@@ -104,7 +105,7 @@ def protect(
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch(HelpfulAttributes):
+class Batch(InNotebooks, HelpfulAttributes):
     """Queries about a protected frame. Every method returns a new batch, so parts can be shared; nothing is read.
 
     First select rows (`filter`, `with_columns`, `group_by`, all by public columns), then add queries (`private_sum` and
@@ -499,6 +500,16 @@ class Batch(HelpfulAttributes):
         """
         return self.plan(guarantee, epsilon=epsilon, **options).release(
             account, id, estimates=estimates
+        )
+
+    def _card(self) -> Card:
+        from pufferflow.release.explain.sentences import queries_in_words
+
+        request = self.request
+        queries = queries_in_words(request) if request.queries else "no queries yet"
+        lines = [f"Queries: {queries}.", *request.scenario.describe().split("\n")]
+        return Card(
+            "Batch", lines, notes=["Nothing has been read. plan(…) says how noisy the answers are."]
         )
 
     def __repr__(self) -> str:

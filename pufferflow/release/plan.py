@@ -13,6 +13,7 @@ from msgspec import structs
 from pufferflow.accounting.next_release import Past
 from pufferflow.calibration.calibrate import Calibration
 from pufferflow.core.errors import UsageError, escape_controls, warn_of_use
+from pufferflow.core.notebook import Card, InNotebooks
 from pufferflow.core.paths import local_path
 from pufferflow.core.sandbox import check_threads
 from pufferflow.core.suggestions import HelpfulAttributes
@@ -28,6 +29,7 @@ from pufferflow.release.certificate import certificate_of, explanation_of
 from pufferflow.release.explain.check import check, useless_outputs
 from pufferflow.release.explain.compare import compare, summary
 from pufferflow.release.explain.evidence import evidence
+from pufferflow.release.explain.looks import ChartKind, card, plot, styled_plan
 from pufferflow.release.explain.sensitivities import sensitivities
 from pufferflow.release.explain.sentences import notes_on_missing, queries_in_words, untried_bounds
 from pufferflow.release.mechanisms.additive import AdditiveNoise
@@ -40,13 +42,16 @@ from pufferflow.release.publish import CostAccount, ReleaseInMemory, publish
 from pufferflow.reports.evidence import Evidence
 
 if TYPE_CHECKING:
+    from great_tables import GT
+
     from pufferflow.accounting.ledger.account import Account as LedgerAccount
+    from pufferflow.reports.charts.base import Chart
 
 M_co = TypeVar("M_co", bound=Mechanism, covariant=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BasePlan(HelpfulAttributes, Generic[M_co]):
+class BasePlan(InNotebooks, HelpfulAttributes, Generic[M_co]):
     """Base of plans: a request, a guarantee, and the mechanism that keeps it; no private row has been read.
 
     An account takes it: `account.remaining(plan)`, `account.after(plan)`.
@@ -140,6 +145,9 @@ class BasePlan(HelpfulAttributes, Generic[M_co]):
         """Return the plan with the cost that a ledger has reserved; refuse a cost that is not its own."""
         own = self.mechanism.with_cost(reserved)
         return self if own is self.mechanism else replace(self, mechanism=own)
+
+    def _card(self) -> Card:
+        return Card("Plan: what a release would publish", self.explain().split("\n"))
 
     def __copy__(self) -> Self:
         """Return the plan itself: nothing in it changes."""
@@ -315,6 +323,37 @@ class Plan(BasePlan[AdditiveNoise]):
         """
         return check(self._noise, signal)
 
+    def plot(
+        self, kind: ChartKind = "noise", signal: float | Mapping[str, float] | None = None
+    ) -> "Chart":
+        """Return a chart of the noise, made with Altair (`pufferflow[notebook]`); nothing is spent.
+
+        `kind` is one of four. "error_bars": the error bar of each number, in the colour of its verdict, beside the
+        difference that it has to show; `signal` is as in `check`. "bounds": the scale that each bound needs. "noise":
+        both. "sensitivities": a map of how far the answers move between each two values of the secret.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.5))
+        >>> plan.plot("error_bars").description
+        'level_sum: error bars of ± 6; 1 useless.'
+        >>> plan.plot("sensitivities").description
+        'The farthest pairs: 0 against 3: 3; 0 against 2: 2; 0 against 1: 1.'
+        """
+        return plot(self._noise, kind, signal)
+
+    @property
+    def style(self) -> "GT":
+        """The noise of each number as a table of great_tables (`pufferflow[notebook]`), to be styled further.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.5))
+        >>> "± 6" in plan.style.as_raw_html()
+        True
+        """
+        return styled_plan(self._noise)
+
     def evidence(
         self,
         account: "LedgerAccount | None" = None,
@@ -368,10 +407,8 @@ class Plan(BasePlan[AdditiveNoise]):
         noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
         return f" by {self.calibration.bound!r}; {noise}"
 
-    def _repr_html_(self) -> str:
-        from pufferflow.reports.pages import plan_block
-
-        return plan_block(self.explain(), self.summary())
+    def _card(self) -> Card:
+        return card(self._noise, self.explain())
 
 
 def plan_of(request: Request, options: PlanOptions) -> Plan:

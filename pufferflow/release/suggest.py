@@ -12,6 +12,7 @@ from typing import Any, Literal, final
 import polars as pl
 
 from pufferflow.core.errors import PufferflowError, Refused, UsageError, escape_controls
+from pufferflow.core.notebook import Card, InNotebooks
 from pufferflow.core.paths import local_path
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import instance
@@ -29,7 +30,7 @@ from pufferflow.published.release import put_text
 from pufferflow.release.batch import Batch
 from pufferflow.release.explain.what_if import under_group
 from pufferflow.release.plan import Plan
-from pufferflow.reports.numbers import at_most, plain, promise_in_words
+from pufferflow.reports.numbers import UNKNOWN, at_most, plain, promise_in_words
 from pufferflow.reports.pages import BeliefRow, beliefs_page
 
 _MOST_STATES = 10
@@ -39,7 +40,7 @@ _ESTIMATED = "lie in joint"
 
 @final
 @dataclass(frozen=True)
-class Suggestion:
+class Suggestion(InNotebooks):
     """A prior: what the reference says `against` it, its cost on one output, and what is left if it is wrong.
 
     `prior` is ready for a `pf.Scenario`, and refused if none could be fitted (`fitted` is None there). `note` gives the
@@ -71,7 +72,7 @@ class Suggestion:
 
 @final
 @dataclass(frozen=True)
-class Suggestions:
+class Suggestions(InNotebooks):
     """The priors that `pf.suggest` tried, those that cost least first; printed as text, written as a page.
 
     >>> row = Suggestion("rows are independent of each other", Independent(), error=2.0)
@@ -116,6 +117,23 @@ class Suggestions:
             lines.append(f"- {row.belief}: {error}{left}".rstrip(".") + ".")
             lines += [f"    against it: {one}" for one in row.against]
         return escape_controls("\n".join(lines))
+
+    def _card(self) -> Card:
+        rows = [
+            (
+                row.belief,
+                plain(row.error),
+                UNKNOWN if row.left is None else at_most(row.left),
+                "; ".join(filter(None, [*row.against, row.note])),
+            )
+            for row in self.rows
+        ]
+        head = ("prior", "expected error", "epsilon left if it is wrong", "against it")
+        lines = [
+            f"For {self.output}, from the reference {self.reference}.",
+            promise_in_words(self.promise),
+        ]
+        return Card("Priors that a public reference supports", lines, head=head, rows=rows)
 
     def report(self, path: str | Path) -> Path:
         """Write a report with a figure, as one HTML file without external parts."""

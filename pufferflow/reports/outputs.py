@@ -11,13 +11,15 @@ import polars as pl
 
 from pufferflow.core.arrays import Floats
 from pufferflow.reports.evidence import Cell
-from pufferflow.reports.numbers import beside, counted, percent, plain, span
+from pufferflow.reports.numbers import UNKNOWN, beside, counted, percent, plain, span, upwards
 
 MOST_ROWS = 200
 MOST_PANELS = 12
 _MOST_SIDE_BY_SIDE, _OUTPUTS = 3, "the outputs"
 _ALL, _BAR = "all rows", "95 % interval"
 _TIMES = 1.5
+_CENTRED = 1e-6
+"""The part of half an error bar by which a number may lie off its middle, through rounding."""
 NUMBER, LARGEST = "the number", "the largest possible answer"
 
 
@@ -56,6 +58,23 @@ class PublishedColumn:
         """Return each number with the digits that are significant beside its interval."""
         pairs = zip(self.values.tolist(), self.half.tolist(), strict=True)
         return [beside(None if math.isnan(value) else value, half) for value, half in pairs]
+
+    def with_bars(self) -> list[str]:
+        """Return each number with its error bar: "6,043 ± 13", or both ends where they lie differently far away.
+
+        >>> from numpy import array
+        >>> PublishedColumn("n", array([6042.6, 5.0]), array([6030.0, 4.0]), array([6055.2, 9.0])).with_bars()
+        ['6,043 ± 13', '5.0 (4.0 to 9.0)']
+        """
+        pairs = zip(self.values.tolist(), self.half.tolist(), strict=True)
+        middle = (self.low / 2 + self.high / 2).tolist()
+        words = zip(pairs, middle, self.numbers(), self.intervals(), strict=True)
+        return [
+            f"{number} ± {plain(upwards(half, 2), 2)}"
+            if math.isfinite(half) and abs(value - centre) <= _CENTRED * half
+            else (number if ends == UNKNOWN else f"{number} ({ends})")
+            for (value, half), centre, number, ends in words
+        ]
 
     def intervals(self) -> list[str]:
         """Return each interval in words."""
@@ -110,12 +129,12 @@ def panels_of(
     if frame.height == 1 and len(outputs) > _MOST_SIDE_BY_SIDE:
         together, names = _side_by_side(outputs)
         return [Panel("", "output", together, names, counts=set(names) <= set(counts))]
-    line = _line_of(keys)
+    line = line_of(keys)
     groups = dict[str, list[int]]()
-    for row, name in enumerate(_row_names(keys if line is None else keys.drop(line))):
+    for row, name in enumerate(row_names(keys if line is None else keys.drop(line))):
         groups.setdefault(name, []).append(row)
     if line is None or len(groups) * len(outputs) > MOST_PANELS:
-        names = tuple(_row_names(keys))
+        names = tuple(row_names(keys))
         axis = ", ".join(keys.columns)
         return [
             Panel(output.name, axis, output, names, counts=output.name in counts)
@@ -137,7 +156,7 @@ def _side_by_side(outputs: Sequence[PublishedColumn]) -> tuple[PublishedColumn, 
     return PublishedColumn(_OUTPUTS, values, low, high), tuple(output.name for output in outputs)
 
 
-def _line_of(keys: pl.DataFrame) -> str | None:
+def line_of(keys: pl.DataFrame) -> str | None:
     """Return the key for the horizontal axis: that of time or numbers with the most distinct values."""
     lines = [
         (keys[name].drop_nulls().n_unique(), name)
@@ -148,7 +167,8 @@ def _line_of(keys: pl.DataFrame) -> str | None:
     return name if values > 1 else None
 
 
-def _row_names(keys: pl.DataFrame) -> list[str]:
+def row_names(keys: pl.DataFrame) -> list[str]:
+    """Return a name for each row, from all of its keys; without keys one for all rows."""
     if not keys.width:
         return [_ALL] * max(keys.height, 1)
     return [" · ".join(map(shown, row)) for row in keys.iter_rows()]

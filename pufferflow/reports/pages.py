@@ -20,7 +20,6 @@ from pufferflow.reports.figures.over_time import releases_of
 from pufferflow.reports.html import Section, rendered, section
 from pufferflow.reports.numbers import counted, fold, plain
 from pufferflow.reports.outputs import (
-    MOST_ROWS,
     Column,
     Share,
     keys_of,
@@ -325,26 +324,6 @@ def ledger_page(ledger: LedgerFacts) -> str:
         f"{counted(len(ledger.accounts), 'account')}, {counted(ledger.entries, 'entry', 'entries')}"
     )
     return page("Ledger: what has been spent", title, summary, parts, _LEDGER_CLOSING)
-
-
-def plan_block(explanation: str, summary: pl.DataFrame) -> str:
-    """Return a plan for a notebook."""
-    first = summary.head(MOST_ROWS)
-    columns = [
-        Column(of.name, list(map(_cell, of)), number=of.dtype.is_numeric())
-        for of in first.get_columns()
-    ]
-    return rendered("plan_block.html", explanation=explanation, columns=columns)
-
-
-def _cell(value: object) -> str:
-    return plain(value) if value is None or isinstance(value, float) else str(value)
-
-
-def release_block(frame: pl.DataFrame, intervals: pl.DataFrame, certificate: str) -> str:
-    """Return a release for a notebook."""
-    caption, columns, _ = _table(frame, intervals)
-    return rendered("release_block.html", caption=caption, columns=columns, certificate=certificate)
 
 
 @final

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from pufferflow.core import rendering
 from pufferflow.core.errors import escape_controls
 from pufferflow.reports.numbers import at_most, counted, fold, percent, plain, total, upwards
 
@@ -50,17 +51,9 @@ def _printed(given: str) -> str:
 
 
 def environment_of(*, autoescape: bool, finalize: Callable[[Any], Any], **options: Any) -> Any:
-    """Return an environment for the folder `templates`; jinja2 is loaded with the first text or page."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made: Any = Environment(
-        auto_reload=False,  # or each text would look for changes of its templates
-        autoescape=autoescape,  # noqa: S701 - a text is no markup, a page is
-        finalize=finalize,
-        keep_trailing_newline=True,
-        loader=PackageLoader("pufferflow.reports"),
-        undefined=StrictUndefined,
-        **options,
+    """Return an environment for the folder `templates`, with filters for numbers."""
+    made = rendering.environment_of(
+        "pufferflow.reports", autoescape=autoescape, finalize=finalize, **options
     )
     for named in (at_most, counted, fold, percent, plain, repr, total, upwards):
         made.filters[named.__name__] = named

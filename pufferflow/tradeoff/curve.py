@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, largest
 from pufferflow.core.validate import probability_below_one
 
@@ -20,7 +21,7 @@ _NEAR_NOTHING: Final = 1e-3
 """Below this ε the search checks whether 0 suffices, by the most accurate δ(0)."""
 
 
-class TradeOffCurve(abc.ABC):
+class TradeOffCurve(InNotebooks, abc.ABC):
     """Base class with a trade-off: all numbers follow from upper bounds of δ(ε), in both orders of the secrets."""
 
     @property

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, lifted, quotient_above, upwards
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import (
@@ -52,7 +53,7 @@ _ALL_TOLD = 1e100
 @final
 @suggests_arguments
 @dataclass(frozen=True, init=False)
-class Profile:
+class Profile(InNotebooks):
     """The privacy profile of one release, whatever the outputs before it: its dominating pair of laws (M26).
 
     `Profile(epsilon, delta, tv)` is a release that is (ε, δ)-private with total variation at most `tv`; the worst such

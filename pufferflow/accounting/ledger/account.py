@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any, Final, NoReturn, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar, final
 
 from pufferflow.accounting.account_costs import AccountCosts, differential_privacy, group_privacy
 from pufferflow.accounting.forecast import AccountForecast, forecast
@@ -42,6 +42,7 @@ from pufferflow.accounting.next_release import Past
 from pufferflow.accounting.reserved import ReservedProfile
 from pufferflow.accounting.rules.additive import is_understated
 from pufferflow.core.errors import PufferflowError, Refused, UsageError, escape_controls
+from pufferflow.core.notebook import Card, InNotebooks
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.table import Empirical, Table
 from pufferflow.models.scenario import Scenario
@@ -52,6 +53,9 @@ from pufferflow.published.release import Release
 from pufferflow.queries.request import Request
 from pufferflow.reports.evidence import Budget
 from pufferflow.reports.numbers import SPENT, at_most
+
+if TYPE_CHECKING:
+    from pufferflow.reports.charts.base import Chart
 
 _MORE: Final = 1e-5
 """The relative difference that totals of two machines may have."""
@@ -153,7 +157,7 @@ class Designable(Protocol[Designed_co]):
 
 @final
 @dataclass(frozen=True)
-class Prospect:
+class Prospect(InNotebooks):
     """An account before and after one more release of a plan, and after a schedule of them.
 
     For an id that is `reserved` or `committed` already, one more release costs nothing. `after` is None if no rule
@@ -169,7 +173,7 @@ class Prospect:
 
 
 @final
-class Account:
+class Account(InNotebooks):
     """The spending on one data set, and its limit; opened by a ledger's `open` and `account`.
 
     >>> import tempfile, polars as pl, pufferflow as pf
@@ -364,6 +368,26 @@ class Account:
 
         return self._log.read(read)
 
+    def plot(self, plan: Costly | None = None, every: object = None, ahead: int = 24) -> "Chart":
+        """Return a chart of what is spent after each release, against the limit, made with Altair.
+
+        It goes on with a forecast of releases of the plan, one `every` so often, as `budget` has it, as far as the
+        limit allows. Altair comes with `pufferflow[notebook]`.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     account = ledger.open("levels", scenario, limit=pf.Pure(3.0))
+        ...     releases = [plan.release(account) for _ in range(2)]
+        ...     chart = account.plot()
+        >>> chart.description
+        '2 releases of account levels spent epsilon 2; the limit is 3. After 1 more it would be 3.'
+        """
+        from pufferflow.reports.charts.spending import spending_chart
+
+        return spending_chart(self.budget(plan, every, ahead), self._limit.measure)
+
     def differential_privacy(self) -> Guarantee | None:
         """Return the joint differential privacy of one row's value under all releases; None if unknown.
 
@@ -509,6 +533,28 @@ class Account:
 
     def __reduce__(self) -> NoReturn:
         raise not_sent("An account", "pf.Ledger(address).account(name)")
+
+    def _card(self) -> Card:
+        try:
+            entries, lines = self.history(), self.explain().split("\n")
+        except PufferflowError:  # a ledger that was closed, or cannot be read
+            return super()._card()
+        facts = [
+            ("data set", self.dataset),
+            ("limit", repr(self.limit)),
+            ("releases", f"{len(entries):,}"),
+        ]
+        newest = [
+            (entry.release_id, entry.state, entry.at[:19].replace("T", " "), repr(entry.promise))
+            for entry in entries[-5:]
+        ]
+        return Card(
+            f"Account {self.name}",
+            lines,
+            facts,
+            head=("newest releases", "state", "at (UTC)", "guarantee") if newest else (),
+            rows=newest[::-1],
+        )
 
     def __repr__(self) -> str:
         return f"<Account {self._name!r} of data set {self._dataset!r}: limit {self._limit!r}>"

@@ -32,7 +32,8 @@ from pufferflow.accounting.ledger.verify import (
     verify,
 )
 from pufferflow.accounting.reserved import Opening, ReservedProfiles, read_keys_delta, read_reserved
-from pufferflow.core.errors import LedgerError, UsageError
+from pufferflow.core.errors import LedgerError, PufferflowError, UsageError
+from pufferflow.core.notebook import MOST_ROWS, Card, InNotebooks
 from pufferflow.core.paths import local_path
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import finite_number, instance
@@ -134,7 +135,7 @@ class AccountRequest:
 
 @final
 @suggests_arguments
-class Ledger:
+class Ledger(InNotebooks):
     """A durable account of the privacy loss of releases, in a file or in PostgreSQL.
 
     `address` is a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address; a missing ledger is made. `wait`
@@ -385,6 +386,16 @@ class Ledger:
         raise not_sent(
             "A ledger", "pf.Ledger(address) in each process; ledger.copy_to(…) copies what is in it"
         )
+
+    def _card(self) -> Card:
+        try:
+            names = self.accounts()
+            accounts = [self.account(name) for name in names[:MOST_ROWS]]
+            rows = [(one.name, one.dataset, repr(one.limit), repr(one.spent())) for one in accounts]
+        except PufferflowError:  # closed, not sound, or with a total that no rule bounds
+            return super()._card()
+        head = ("account", "data set", "limit", "spent")
+        return Card("Ledger", facts=[("place", self.address)], head=head, rows=rows, of=len(names))
 
     def __repr__(self) -> str:
         return f"<Ledger {self.address}>" if hasattr(self, "_log") else "<Ledger, not opened>"

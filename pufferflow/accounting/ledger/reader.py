@@ -36,6 +36,7 @@ from pufferflow.accounting.ledger.tables import (
 )
 from pufferflow.accounting.next_release import Past
 from pufferflow.core.errors import InternalError, LedgerError, Refused, SourceError, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.models.scenario import Scenario
 from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.published.cost import Cost, Shape, canonical
@@ -46,7 +47,7 @@ T = TypeVar("T")
 
 @final
 @dataclass(frozen=True)
-class Entry:
+class Entry(InNotebooks):
     """A charged release: its guarantee, and the total of all releases up to it.
 
     `state` is "reserved" until the release is stored, then "committed". Times are the writers' clocks, in UTC. A

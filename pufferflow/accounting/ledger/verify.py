@@ -41,6 +41,7 @@ from pufferflow.accounting.ledger.tables import (
 )
 from pufferflow.core.durable_files import write_whole
 from pufferflow.core.errors import LedgerError, UsageError, escape_controls
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.published.files import CERTIFICATE
 from pufferflow.published.folder import Copy, copies_in
 
@@ -137,7 +138,7 @@ _EXPORTED: Final = 10_000
 
 @final
 @dataclass(frozen=True)
-class Verified:
+class Verified(InNotebooks):
     """The result for a sound ledger: its number of entries, and its head, to be stored elsewhere.
 
     `corrected` are entries with which an older version recorded a total that is too small; accounts go on with the

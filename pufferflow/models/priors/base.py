@@ -15,6 +15,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Array
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import Card
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.validate import finite_number
 from pufferflow.models.domain import Domain, Label, Product
@@ -59,6 +60,10 @@ class Prior(Stored, abc.ABC, family="prior"):
     """Whether its values may be the tuples of several columns, in the order of their domain."""
     allows_missing: bool = False
     """Whether null may be one of its values, the last of the domain."""
+
+    def _card(self) -> Card:
+        says = f"An adversary whose prior is that {self.describe()}."
+        return Card(f"Prior: {type(self).__name__}", lines=[says], code=repr(self))
 
     @abc.abstractmethod
     def describe(self) -> str:

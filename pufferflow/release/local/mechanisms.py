@@ -20,6 +20,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import (
@@ -42,7 +43,7 @@ _STEPS = 200
 @final
 @suggests_arguments
 @dataclass(frozen=True)
-class LocalPrivacy:
+class LocalPrivacy(InNotebooks):
     """A channel's ε and its total variation η, which is at most tanh(ε/2): a larger one is cut to that.
 
     >>> round(LocalPrivacy(1.0).tv, 6), LocalPrivacy(1.0, tv=0.3)

@@ -32,6 +32,7 @@ from pufferflow.calibration.distance_bounds import Group
 from pufferflow.calibration.laws import DependentRows, Place, Witness, read_laws
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import Refused, UsageError, escape_controls
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.paths import local_path
 from pufferflow.core.rounding import agree, float_above, largest, smallest
 from pufferflow.core.suggestions import HelpfulAttributes
@@ -235,7 +236,7 @@ class PerturbedColumn(Query):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalBatch(HelpfulAttributes):
+class LocalBatch(InNotebooks, HelpfulAttributes):
     """A column that is to be published row by row; `plan` finds the channel for a guarantee, `release` publishes.
 
     >>> import polars as pl, pufferflow as pf

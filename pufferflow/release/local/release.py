@@ -29,6 +29,7 @@ import polars as pl
 from pufferflow.core.arrays import Floats
 from pufferflow.core.durable_files import move_file, name_beside, unfinished_in
 from pufferflow.core.errors import Refused, SourceError, UsageError, escape_controls
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.paths import local_path
 from pufferflow.core.sandbox import capture
 from pufferflow.core.suggestions import HelpfulAttributes
@@ -199,7 +200,7 @@ _FILE: Final = ["output", ROWS, "sha256"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalRelease(HelpfulAttributes):
+class LocalRelease(InNotebooks, HelpfulAttributes):
     """Rows that may be published: public columns, and one that went through a channel row by row.
 
     `frame` can be read, written and joined any number of times: it is drawn already. `frequencies`, `sums` and `means`

@@ -9,6 +9,7 @@ from typing import Final, TypedDict, final
 
 from pufferflow.calibration.calibrate import Bounds, read_kind
 from pufferflow.core.errors import UsageError
+from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.suggestions import EXAMPLES, suggests_arguments
 from pufferflow.core.validate import finite_number, instance, quoted
 from pufferflow.models.priors.table import Table
@@ -27,7 +28,7 @@ _MOST_SUMS: Final = 9
 @final
 @suggests_arguments
 @dataclass(frozen=True)
-class Within:
+class Within(InNotebooks):
     """Each answer, by itself, is within `error` of what it would be without noise, with probability `confidence`.
 
     >>> Within(5, confidence=0.95)
