@@ -1,16 +1,16 @@
 """Values in notebooks: a card with a title, facts and a table, in light and dark, without scripts.
 
-Every public value inherits `InNotebooks`. Its card has texts only; the template escapes them.
+Every public value inherits `InNotebooks`. Its card has texts only; the template escapes them. jinja2 is loaded with the
+first text, page or card.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, final
 
 from pufferflow.core.errors import escape_controls
-from pufferflow.core.rendering import environment_of
 
 MOST_ROWS: Final = 20
 """The number of rows that a card shows of a table."""
@@ -93,6 +93,29 @@ def _printed(given: Any) -> str:
     """Return what stands for a printed text: on one line, without control characters, and not too long."""
     text = escape_controls(given, one_line=True)
     return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]} …"
+
+
+def environment_of(
+    package: str, *, autoescape: bool, finalize: Callable[[Any], Any], **options: Any
+) -> Any:
+    """Return an environment for the folder `templates` of a package; a name that is not given is an error.
+
+    `finalize` returns what stands for a printed value, before it is escaped.
+
+    >>> environment_of("pufferflow.core", autoescape=True, finalize=str).list_templates()
+    ['notebook.css', 'notebook.html']
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        auto_reload=False,  # or each text would look for changes of its templates
+        autoescape=autoescape,  # noqa: S701 - a text is no markup, a page is
+        finalize=finalize,
+        keep_trailing_newline=True,
+        loader=PackageLoader(package),
+        undefined=StrictUndefined,
+        **options,
+    )
 
 
 @cache

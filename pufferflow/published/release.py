@@ -23,10 +23,9 @@ from pufferflow.reports.evidence import Evidence
 from pufferflow.reports.numbers import promise_in_words
 
 if TYPE_CHECKING:
-    from great_tables import GT
-
     from pufferflow.reports.bars_in_words import Bars
     from pufferflow.reports.charts.base import Chart
+    from pufferflow.reports.styled import StyledTable
 
 
 @final
@@ -311,7 +310,7 @@ class Release(InNotebooks, HelpfulAttributes):
         return release_chart(self.frame, self.intervals, self._guarantee_in_words, queries, outputs)
 
     @property
-    def style(self) -> "GT":
+    def style(self) -> "StyledTable":
         """The numbers with their error bars as a table of great_tables (`pufferflow[notebook]`), to be styled further.
 
         >>> import polars as pl, pufferflow as pf

@@ -42,10 +42,9 @@ from pufferflow.release.publish import CostAccount, ReleaseInMemory, publish
 from pufferflow.reports.evidence import Evidence
 
 if TYPE_CHECKING:
-    from great_tables import GT
-
     from pufferflow.accounting.ledger.account import Account as LedgerAccount
     from pufferflow.reports.charts.base import Chart
+    from pufferflow.reports.styled import StyledTable
 
 M_co = TypeVar("M_co", bound=Mechanism, covariant=True)
 
@@ -343,7 +342,7 @@ class Plan(BasePlan[AdditiveNoise]):
         return plot(self._noise, kind, signal)
 
     @property
-    def style(self) -> "GT":
+    def style(self) -> "StyledTable":
         """The noise of each number as a table of great_tables (`pufferflow[notebook]`), to be styled further.
 
         >>> import polars as pl, pufferflow as pf

@@ -67,7 +67,8 @@ class PublishedColumn:
         ['6,043 ± 13', '5.0 (4.0 to 9.0)']
         """
         pairs = zip(self.values.tolist(), self.half.tolist(), strict=True)
-        middle = (self.low / 2 + self.high / 2).tolist()
+        with np.errstate(invalid="ignore"):
+            middle = (self.low / 2 + self.high / 2).tolist()
         words = zip(pairs, middle, self.numbers(), self.intervals(), strict=True)
         return [
             f"{number} ± {plain(upwards(half, 2), 2)}"

@@ -1,7 +1,7 @@
 """Tables for notebooks with great_tables: numbers with their bars, a title, and the guarantee below."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import polars as pl
 
@@ -11,6 +11,7 @@ from pufferflow.reports.html import visible
 if TYPE_CHECKING:
     from great_tables import GT
 
+StyledTable: TypeAlias = "GT"
 MOST_ROWS: Final = 200
 
 
@@ -21,7 +22,7 @@ def styled(  # noqa: PLR0913, PLR0917 - what a table has
     rows: Sequence[Sequence[str]],
     notes: Sequence[str],
     numbers: Sequence[int] = (),
-) -> "GT":
+) -> StyledTable:
     """Return a table of texts; the columns at the places `numbers` are set to the right.
 
     >>> table = styled("Load", "of a day", ["day", "load"], [("Monday", "6,043 ± 13")], ["epsilon 1"], [1])
@@ -36,7 +37,8 @@ def styled(  # noqa: PLR0913, PLR0917 - what a table has
     shown = [[visible(cell) for cell in row] for row in rows[:MOST_ROWS]]
     frame = pl.DataFrame(shown, schema=dict.fromkeys(columns, pl.String), orient="row")
     labels: dict[str, Any] = dict(zip(columns, map(visible, head), strict=True))
-    table = great_tables.GT(frame).tab_header(title=visible(title), subtitle=visible(subtitle))
+    table: Any = great_tables.GT(frame)
+    table = table.tab_header(title=visible(title), subtitle=visible(subtitle))
     table = table.cols_label(labels).cols_align("right", [columns[place] for place in numbers])
     more = [f"The first {MOST_ROWS} of {len(rows):,} rows."] * (len(rows) > MOST_ROWS)
     for note in (*more, *notes):

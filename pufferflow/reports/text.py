@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from pufferflow.core import rendering
+from pufferflow.core import notebook
 from pufferflow.core.errors import escape_controls
 from pufferflow.reports.numbers import at_most, counted, fold, percent, plain, total, upwards
 
@@ -52,7 +52,7 @@ def _printed(given: str) -> str:
 
 def environment_of(*, autoescape: bool, finalize: Callable[[Any], Any], **options: Any) -> Any:
     """Return an environment for the folder `templates`, with filters for numbers."""
-    made = rendering.environment_of(
+    made = notebook.environment_of(
         "pufferflow.reports", autoescape=autoescape, finalize=finalize, **options
     )
     for named in (at_most, counted, fold, percent, plain, repr, total, upwards):

@@ -13,9 +13,8 @@ from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.reports.numbers import UNKNOWN, plain, promise_in_words, upwards
 
 if TYPE_CHECKING:
-    from great_tables import GT
-
     from pufferflow.reports.charts.base import Chart
+    from pufferflow.reports.styled import StyledTable
 
 ChartKind = Literal["noise", "error_bars", "bounds", "sensitivities"]
 KINDS: Final[tuple[str, ...]] = get_args(ChartKind)
@@ -61,7 +60,7 @@ def _sensitivities(plan: CalibratedNoise) -> "Chart":
     return sensitivity_chart(pairs, _guarantee(plan), plan.sensitivity_unit[1])
 
 
-def styled_plan(plan: CalibratedNoise) -> "GT":
+def styled_plan(plan: CalibratedNoise) -> "StyledTable":
     """Return the noise of each number as a table of great_tables."""
     from pufferflow.reports.styled import styled
 

@@ -14,9 +14,9 @@ from pufferflow.reports.html import shortened, visible
 if TYPE_CHECKING:
     import altair as alt
 
-Chart: TypeAlias = Union["alt.Chart", "alt.LayerChart", "alt.VConcatChart"]
+Chart: TypeAlias = Union["alt.LayerChart", "alt.VConcatChart"]
 Spec = dict[str, Any]
-"""A part of a chart, as Vega-Lite has it."""
+"""A panel of a chart, as Vega-Lite has it; or panels below each other, `apart` if each has colours of its own."""
 
 FIRST, SECOND, WARN, CALM = "#1b5a8f", "#a3460a", "#a11a2b", "#8d897f"
 COLOURS: Final = (FIRST, SECOND, "#3f7d4e", "#7a4b94", "#b08900", "#2b8a99", CALM, WARN, "#555555")
@@ -39,7 +39,8 @@ def missing(library: str, what: str) -> UsageError:
 def chart(title: str, lines: Sequence[str], description: str, body: Spec) -> Any:
     """Return a chart with a title, lines below the title, and a description for readers who cannot see it.
 
-    >>> body = {"data": {"values": [{"n": 1}]}, "mark": "point", "encoding": {"x": {"field": "n", "type": "ordinal"}}}
+    >>> dot = {"mark": "point", "encoding": {"x": {"field": "n", "type": "ordinal"}}}
+    >>> body = {"data": {"values": [{"n": 1}]}, "layer": [dot]}
     >>> drawn = chart("One number", ["of one row"], "The number is 1.", body)
     >>> drawn.to_dict()["title"]["text"], drawn.description
     ('One number', 'The number is 1.')
@@ -49,17 +50,18 @@ def chart(title: str, lines: Sequence[str], description: str, body: Spec) -> Any
     except ImportError as error:
         raise missing("altair", "Charts") from error
     below = [part for line in lines for part in wrap(text(line, 600), _LETTERS)]
-    kind = next(getattr(alt, name) for key, name in _KINDS.items() if key in body)
-    return kind.from_dict(
-        {
-            "title": {"text": text(title), "subtitle": below, "anchor": "start"},
-            "description": text(description, 2000),
-            **body,
-        }
-    )
+    titles = alt.TitleParams(text(title), subtitle=below, anchor="start")
+    return _drawn(alt, body).properties(title=titles, description=text(description, 2000))
 
 
-_KINDS: Final = {"vconcat": "VConcatChart", "layer": "LayerChart", "mark": "Chart"}
+def _drawn(alt: Any, body: Spec) -> Any:
+    """Return a chart of a body; its data are set last, since Altair takes seconds to read them as Vega-Lite."""
+    if "vconcat" in body:
+        drawn = alt.vconcat(*(_drawn(alt, part) for part in body["vconcat"]))
+        return drawn.resolve_scale(color="independent") if body.get("apart") else drawn
+    drawn = alt.LayerChart.from_dict({name: part for name, part in body.items() if name != "data"})
+    drawn.data = alt.InlineData(values=body["data"]["values"])
+    return drawn
 
 
 def text(given: str, most: int = 120) -> str:

@@ -90,14 +90,17 @@ def _bars_of(output: str, rows: Sequence[NumberNoise], verdicts: Mapping[str, st
     shown = tooltip(
         group="group", bar="error bar", difference="difference to show", verdict="verdict"
     )
-    group = names("group", None)
+    group, axis = (
+        names("group", None),
+        f"error bar of {text(output)}: 95 % of the noise is within ±",
+    )
     bar = {
         "y": group,
-        "x": quantity("half", f"error bar of {text(output)}: 95 % of the noise is within ±"),
+        "x": quantity("half", axis),
         "color": colours("verdict", "the number is", verdicts),
         "tooltip": shown,
     }
-    tick = {"y": group, "x": quantity("signal", bar["x"]["title"]), "tooltip": shown}
+    tick = {"y": group, "x": quantity("signal", axis), "tooltip": shown}
     return {
         "data": {"values": values},
         "width": WIDTH,
@@ -170,7 +173,7 @@ def noise_chart(
     kinds = [panels[0] if len(panels) == 1 else {"vconcat": panels} for panels, _, _ in parts]
     if len(kinds) == 1:
         return chart(title, lines, description, kinds[0])
-    body = {"vconcat": kinds, "resolve": {"scale": {"color": "independent"}}}
+    body = {"vconcat": kinds, "apart": True}
     return chart(title, lines, description, body)
 
 
