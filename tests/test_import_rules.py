@@ -48,6 +48,7 @@ BREACHES = {
     "POT beside its file": ("pufferflow/distributions/common_units.py", "import ot\n", ONE_USER),
     "SQL beside the ledger": ("pufferflow/accounting/compose.py", "import sqlalchemy\n", ONE_USER),
     "plots beside figures": ("pufferflow/reports/pages.py", "import matplotlib\n", ONE_USER),
+    "charts beside their package": ("pufferflow/reports/pages.py", "import altair\n", ONE_USER),
     "markup beside templates": ("pufferflow/reports/pages.py", "import markupsafe\n", ONE_USER),
     "a connector in the library": (
         "pufferflow/jobs/sink.py",

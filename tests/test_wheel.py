@@ -44,3 +44,4 @@ def test_wheel_holds_both_packages_and_nothing_else(tmp_path):
         for name in ("page.css", "page.html", "texts/explanation.txt")
     }
     assert some <= templates <= set(names)
+    assert {f"pufferflow/core/templates/notebook.{end}" for end in ("css", "html")} <= set(names)

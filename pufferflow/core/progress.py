@@ -4,19 +4,23 @@ It appears only if stderr is a terminal and the work has lasted longer than `SHO
 so that long steps inside a library show too. One bar is drawn at a time: work inside other work, or beside it, has
 none. Output that is printed meanwhile is not redirected.
 
-Without a terminal a wait is a line of the log: for what, and for how long. Loggers are below "pufferflow"; without a
-logging set-up, Python prints warnings on stderr.
+In a notebook it is one line of text, which is written over, and is empty when the work is done. Elsewhere a wait is a
+line of the log: for what, and for how long. Loggers are below "pufferflow"; without a logging set-up, Python prints
+warnings on stderr.
 """
 
 import logging
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TextIO, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO, TypeVar, final
+
+from pufferflow.core.errors import escape_controls
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -25,6 +29,7 @@ SHOWN_AFTER = 1.5
 """Seconds."""
 SAID_AFTER: Final = 3.0
 """Seconds after which a wait is logged."""
+_BETWEEN_LINES: Final = 0.5
 _log: Final = logging.getLogger(__name__)
 _shown = threading.Lock()
 _current: ContextVar["Work | None"] = ContextVar("current", default=None)
@@ -116,14 +121,14 @@ class Work:
     def __init__(self, text: str, total: int | None) -> None:
         self._text, self._step, self._total = text, "", total
         self._done, self._over = 0, False
-        self._bar: Progress | None = None
+        self._bar: Progress | NotebookLine | None = None
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         self._began = time.monotonic()
         self._outer = _current.set(self)
-        if _is_terminal(sys.stderr):
+        if _notebook() is not None or _is_terminal(sys.stderr):
             self._timer = threading.Timer(SHOWN_AFTER, self._show, [sys.stderr])
             self._timer.daemon = True
             self._timer.start()
@@ -171,7 +176,8 @@ class Work:
                 self._bar.update(self._bar.task_ids[0], description=self._text + self._step)
 
     def _show(self, terminal: TextIO) -> None:
-        bar = _bar(terminal, timed=self._total is None)
+        show = _notebook()
+        bar = NotebookLine(show) if show else _bar(terminal, timed=self._total is None)
         if bar is None:
             return
         task = bar.add_task(self._text + self._step, total=self._total)
@@ -188,18 +194,80 @@ class Work:
                 _stop(bar)
 
 
-def _stop(bar: "Progress") -> None:
+def _stop(bar: "Progress | NotebookLine") -> None:
     try:
         bar.stop()
     except (OSError, ValueError):  # the terminal has gone, and there is nothing to restore
         pass
     except KeyboardInterrupt:
         with suppress(OSError, ValueError):
-            bar.console.show_cursor(show=True)
+            if not isinstance(bar, NotebookLine):
+                bar.console.show_cursor(show=True)
         raise
     finally:
         if _shown.locked():
             _shown.release()
+
+
+@final
+class NotebookLine:
+    """A line of text in a notebook: what is done, how much of it, and for how long; it is written over.
+
+    It has those methods of rich's `Progress` that are used here. A failure to show it is no failure of the work.
+    """
+
+    task_ids: Final[Sequence[Any]] = (0,)
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        self._display, self._shown, self._next = display, None, 0.0
+        self._text, self._total, self._done = "", None, 0
+        self.start_time, self.tasks = time.monotonic(), [self]
+
+    def add_task(self, text: str, total: int | None) -> Any:
+        """Set the text, and the number of parts if it is known."""
+        self._text, self._total = text, total
+        return 0
+
+    def update(
+        self, task: Any, *, completed: int | None = None, description: str | None = None
+    ) -> None:
+        """Show what is new, twice a second at most."""
+        self._done = self._done if completed is None else completed
+        self._text = self._text if description is None else description
+        if self._shown is not None and time.monotonic() >= self._next:
+            self._say(self._line)
+
+    def start(self) -> None:
+        """Show the line."""
+        self._say(self._line)
+
+    def stop(self) -> None:
+        """Leave an empty line."""
+        if self._shown is not None:
+            self._say("")
+
+    @property
+    def _line(self) -> str:
+        parts = "" if self._total is None else f" {self._done} of {self._total},"
+        seconds = time.monotonic() - self.start_time
+        return f"{escape_controls(self._text, one_line=True)} …{parts} {seconds:.0f} s"
+
+    def _say(self, line: str) -> None:
+        self._next = time.monotonic() + _BETWEEN_LINES
+        with suppress(Exception):
+            if self._shown is None:
+                self._shown = self._display({"text/plain": line}, raw=True, display_id=True)
+            else:
+                self._shown.update({"text/plain": line}, raw=True)
+
+
+def _notebook() -> Callable[..., Any] | None:
+    """Return what shows a value in the notebook that this runs in; None anywhere else, as in IPython's terminal."""
+    shell = sys.modules.get("IPython")
+    running = None if shell is None else shell.get_ipython()
+    if getattr(running, "kernel", None) is None:
+        return None
+    return import_module("IPython.display").display
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 from thinned import thinned
@@ -216,3 +217,74 @@ def test_work_is_stopped_when_its_time_is_over():
         with progress.until(None):
             progress.check_time()
     progress.check_time()
+
+
+class Notebook:
+    """What IPython shows in a kernel: lines, each of which may be written over."""
+
+    def __init__(self, monkeypatch, kernel="kernel"):
+        self.lines, self.fails = [], False
+        shell = types.SimpleNamespace(kernel=kernel)
+        package = types.SimpleNamespace(get_ipython=lambda: shell)
+        monkeypatch.setitem(sys.modules, "IPython", package)
+        display = types.SimpleNamespace(display=self.show)
+        monkeypatch.setitem(sys.modules, "IPython.display", display)
+
+    def show(self, shown, *, raw, display_id):
+        assert raw
+        assert display_id
+        self.update(shown, raw=raw)
+        return self
+
+    def update(self, shown, *, raw):
+        if self.fails:
+            raise RuntimeError("the kernel is gone")
+        self.lines.append(shown["text/plain"])
+
+    def getvalue(self):
+        return "\n".join(self.lines)
+
+
+def test_a_notebook_shows_one_line_that_is_written_over(monkeypatch):
+    """The line has the text, the parts and the time, no control of a terminal, and is empty at the end."""
+    stream, notebook = at(monkeypatch, io.StringIO()), Notebook(monkeypatch)
+    monkeypatch.setattr(progress, "_BETWEEN_LINES", 0.0)
+    with working("Reading\x1b[2J", total=3) as work:
+        assert seen(notebook, "Reading")
+        work.advance(2)
+        progress.doing("the second file")
+    assert any("the second file … 2 of 3, 0 s" in line for line in notebook.lines)
+    assert notebook.lines[-1] == ""
+    assert all(line.isprintable() for line in notebook.lines)
+    assert not stream.getvalue()
+    assert not progress._shown.locked()
+
+
+def test_a_notebook_is_not_flooded(monkeypatch):
+    """Of many steps in a moment a notebook shows few; short work shows nothing at all."""
+    at(monkeypatch, io.StringIO())
+    notebook = Notebook(monkeypatch)
+    with working("Reading", total=1000) as work:
+        assert seen(notebook, "Reading")
+        for _ in range(1000):
+            work.advance()
+    assert len(notebook.lines) < 20
+    monkeypatch.setattr(progress, "SHOWN_AFTER", 60.0)
+    with working("Short"):
+        pass
+    assert not [line for line in notebook.lines if "Short" in line]
+
+
+def test_a_notebook_that_fails_stops_no_work(monkeypatch):
+    """Work goes on if its line cannot be shown, and IPython in a terminal is no notebook."""
+    at(monkeypatch, io.StringIO())
+    notebook = Notebook(monkeypatch)
+    notebook.fails = True
+    with working("Reading", total=3) as work:
+        work._timer.join(PATIENCE)
+        work.advance()
+    assert not notebook.lines
+    assert not progress._shown.locked()
+    Notebook(monkeypatch, kernel=None)
+    with working("Reading") as work:
+        assert work._timer is None

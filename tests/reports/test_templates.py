@@ -139,10 +139,6 @@ def written(text):
         ),
         "ledger of nothing": report.ledger_page(msgspec.structs.replace(ledger, accounts=())),
         "beliefs": report.beliefs_page(next(texts), next(texts), next(texts), beliefs),
-        "plan in a notebook": report.plan_block(
-            next(texts), pl.DataFrame({next(texts): [next(texts)], "n": [2.5]})
-        ),
-        "release in a notebook": report.release_block(frame, intervals, next(texts)),
     }
 
 
