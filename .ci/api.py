@@ -63,10 +63,8 @@ def tables(names: dict[str, list[str]]) -> str:
     lines = ["| name | what it is |", "| --- | --- |"]
     lines += [*(row(public(name), name, found(name)) for name in names), ""]
     for name, inherited in names.items():
-        members = [
-            *members_of(found(name)),
-            *((own, getattr(found(name), own)) for own in inherited),
-        ]
+        value = found(name)
+        members = [*members_of(value), *((own, getattr(value, own)) for own in inherited)]
         if members:
             lines += [f"Of `{public(name)}`:", "", "| member | what it is |", "| --- | --- |"]
             lines += [row(member, f"{name}.{member}", value) for member, value in members]
@@ -86,15 +84,13 @@ def summary(value: Any) -> str:
 
 
 def members_of(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the documented public methods and properties that a class defines itself, in the order of the source."""
+    """Yield the public methods and properties that a class defines and describes itself, in the order of the source."""
     if not isinstance(value, type) or issubclass(value, Exception):
         return
     kinds = (property, functools.cached_property, classmethod, staticmethod)
     for name, member in vars(value).items():
-        documented = isinstance(member, kinds) or inspect.isfunction(member)
-        if (
-            documented and not name.startswith("_") and member.__doc__
-        ):  # its own, else it has no entry
+        shown = isinstance(member, kinds) or inspect.isfunction(member)
+        if shown and not name.startswith("_") and member.__doc__:
             yield name, member
 
 
