@@ -412,7 +412,8 @@ def _remove(place: Path, names: Sequence[str]) -> None:
 
 def read(folder: Path) -> Parts:
     """Return the release of a folder, whichever format it is in."""
-    names = {file.name for file in folder.iterdir() if file.is_file()} if folder.is_dir() else set()
+    files = folder.iterdir() if folder.is_dir() else ()
+    names = {file.name for file in files if file.is_file()}
     return read_parts(names, lambda name: (folder / name).read_bytes())
 
 
