@@ -5,8 +5,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "troubleshooting.md"
 LISTED = re.findall(
@@ -45,10 +43,9 @@ def test_the_index_is_long_enough_to_be_one():
     assert len(set(LISTED)) == len(LISTED)
 
 
-@pytest.mark.parametrize("listed", LISTED)
-def test_each_listed_text_is_one_of_the_library(listed):
+def test_each_listed_text_is_one_of_the_library():
     """Whoever changes the words of an error changes them in the index, too."""
-    assert is_there(listed)
+    assert [listed for listed in LISTED if not is_there(listed)] == []
 
 
 def test_a_text_that_the_library_does_not_have_is_found_out():
