@@ -237,9 +237,9 @@ class GaussianPrior(Prior, kind="gaussian"):
     of Bins says only that the value lies in it, and an open class has values at any distance.
 
     With several secret columns, each an Interval, `across` is the covariance matrix of the columns of one row, in their
-    order: row r and column c have with row s and column d the covariance `K(r, s)·across[c][d]`, K that of rows. Without
-    `across`, covariance is the matrix of all columns of all rows, those of row 0 first. A secret that is one of the
-    columns, pf.Derived(name, column=[...], domain=[...]), moves the other columns as they covary with it.
+    order: row r and column c have with row s and column d the covariance `K(r, s)·across[c][d]`, K that of rows.
+    Without `across`, covariance is the matrix of all columns of all rows, those of row 0 first. A secret that is one of
+    the columns, pf.Derived(name, column=[...], domain=[...]), moves the other columns as they covary with it.
 
     `covariance` is pf.Exchangeable(rho), pf.AR1(phi), pf.Kernel(function), or a matrix, which has the variances on its
     diagonal. rho and phi may be pairs (low, high): a class of priors, of which the worst counts. Variances of 0 and
