@@ -283,7 +283,7 @@ class Release(InNotebooks, HelpfulAttributes):
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
         >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
         >>> page = plan.release().report(Path(tempfile.mkdtemp()) / "release.html")
-        >>> "The sentence to sign" in page.read_text(encoding="utf-8")
+        >>> "The guarantee in full" in page.read_text(encoding="utf-8")
         True
         """
         place, page = local_path(path, "The place of a report"), self.page(evidence)

@@ -148,6 +148,59 @@ class Remarks(msgspec.Struct, frozen=True):
 
 
 @final
+class Odds(msgspec.Struct, frozen=True):
+    """The guarantee in odds: they change at most by e^epsilon, up to a probability of `delta`."""
+
+    epsilon: float
+    delta: float = 0.0
+
+
+@final
+class Light(msgspec.Struct, frozen=True):
+    """A verdict on one risk for the first screen: its colour (green, amber, red), a word, a sentence, and details."""
+
+    risk: str
+    colour: str
+    word: str
+    sentence: str
+    details: tuple[str, ...] = ()
+
+
+@final
+class Verdict(msgspec.Struct, frozen=True):
+    """How useful the numbers of one output are: how many groups are so, and how many have no known verdict.
+
+    `half` is half the widest 95 % interval and `signal` the difference it was compared with, where these are known.
+    `remedies` says what would make the numbers useful.
+    """
+
+    output: str
+    useful: int = 0
+    weak: int = 0
+    useless: int = 0
+    unknown: int = 0
+    half: float | None = None
+    signal: float | None = None
+    remedies: str = ""
+
+
+@final
+class FirstScreen(msgspec.Struct, frozen=True):
+    """What the person who signs reads first, in plain words.
+
+    What is `published`, of `whom`, what is `protected` from which `adversary`, what is not, the odds, and the lights.
+    """
+
+    published: str
+    whom: str
+    protected: str
+    adversary: str
+    unprotected: tuple[str, ...] = ()
+    odds: Odds | None = None
+    lights: tuple[Light, ...] = ()
+
+
+@final
 class Charge(msgspec.Struct, frozen=True):
     """One release on an account: its time, id and state, and the total loss after it.
 
@@ -197,7 +250,8 @@ class Evidence(msgspec.Struct, frozen=True):
 
     `job`, `period` and `dataset` are its context, where known. `findings` names the outputs with useless numbers
     (`too_noisy` in evidence of older versions), `counts` the outputs that count rows, `remarks` are further lines for
-    sections, and `distances` are those of the pairs that lie farthest apart.
+    sections, and `distances` are those of the pairs that lie farthest apart. `first` is for the person who signs, and
+    `verdicts` say how useful the numbers of each output are.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -236,6 +290,8 @@ class Evidence(msgspec.Struct, frozen=True):
     distances: tuple[Distances, ...] = ()
     more_distances: int = 0
     distances_unit: str = ""
+    first: FirstScreen | None = None
+    verdicts: tuple[Verdict, ...] = ()
 
     def to_json(self) -> bytes:
         """Return the evidence as JSON, which `from_json` reads back unchanged."""

@@ -3,7 +3,8 @@
 A template prints text, which is escaped as it is printed. Markup comes from templates and the figures' canvas only.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, final
 
@@ -32,6 +33,22 @@ class Section:
     anchor: str
     title: str
     body: str
+
+
+@final
+@dataclass(frozen=True)
+class Group:
+    """The sections of a report for one reader, under a heading of their own."""
+
+    anchor: str
+    title: str
+    about: str
+    parts: Sequence[Section]
+
+    @property
+    def kept(self) -> "Group":
+        """The same group without sections that have nothing to say."""
+        return replace(self, parts=[part for part in self.parts if part.body.strip()])
 
 
 def values_of(template: str, /, **values: Any) -> Any:

@@ -7,6 +7,8 @@ from itertools import pairwise
 
 from pufferflow.privacy.guarantee import Guarantee
 
+CERTAIN = 0.99
+"""A larger share of right guesses leaves practically no protection."""
 SPENT = 6
 """The number of digits of what is spent, in reports, terminals and errors."""
 MINUS = "\N{MINUS SIGN}"
@@ -212,6 +214,28 @@ def fold(epsilon: float) -> str:
         return plain(upwards(factor, 3), 3)
     mantissa, _, exponent = f"{upwards(factor, 1):.0e}".partition("e")
     return f"{mantissa}×10{str(int(exponent)).translate(_POWERS)}"
+
+
+def right_guesses(epsilon: float, delta: float = 0.0) -> float:
+    """Return the share of right guesses between two secrets of even odds, at most: (e^ε + δ) / (1 + e^ε).
+
+    >>> right_guesses(0.0), right_guesses(0.0, 0.2), right_guesses(800.0)
+    (0.5, 0.6, 1.0)
+    """
+    other = math.exp(-epsilon)
+    return min((1 + delta * other) / (1 + other), 1.0)
+
+
+def even_odds(epsilon: float, delta: float = 0.0) -> str:
+    r"""Return the share of right guesses between two secrets of even odds as text, rounded up.
+
+    >>> even_odds(1.0), even_odds(0.0, 0.2), even_odds(9.6)
+    ('73.2\xa0%', '60\xa0%', 'more than 99\xa0%')
+    """
+    share = right_guesses(epsilon, delta)
+    if share > CERTAIN:
+        return f"more than 99{_PERCENT}"
+    return f"{plain(upwards(100 * share, 3), 3)}{_PERCENT}"
 
 
 def _magnitude(size: float) -> int:

@@ -26,11 +26,12 @@ NUMBER, LARGEST = "the number", "the largest possible answer"
 @final
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, its cells as text, and whether these are numbers."""
+    """A column of a table: its head, its cells as text, whether these are numbers, and remarks below cells, or none."""
 
     head: str
     cells: Sequence[str]
     number: bool = False
+    remarks: Sequence[str] = ()
 
 
 @final
@@ -82,6 +83,27 @@ class PublishedColumn:
         return [
             span(low, high) for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True)
         ]
+
+    def remarks(self, uncut: "PublishedColumn") -> list[str]:
+        """Return a word for each number that is impossible, or that noise alone could have made; "" for all others.
+
+        >>> column = PublishedColumn("n", np.array([-3.0, 5.0, 40.0]), np.zeros(3), np.array([7.0, 15.0, 50.0]))
+        >>> column.remarks(PublishedColumn("n", column.values, column.values - 10, column.values + 10))
+        ['impossible: below 0', 'may be 0', '']
+        """
+        return list(map(_remark, self.values, self.low, self.high, uncut.low, uncut.high))
+
+
+def _remark(value: float, low: float, high: float, least: float, most: float) -> str:
+    if not math.isfinite(value):
+        return ""
+    if value < low:
+        return f"impossible: below {plain(float(low))}"
+    if value > high:
+        return f"impossible: above {plain(float(high))}"
+    if least < low and high < most:
+        return "may be anything"
+    return "may be 0" if least <= 0 <= most and least < most else ""
 
 
 @final
@@ -198,24 +220,33 @@ def _along(
     return Panel(title, line.name, output.at(places), tuple(sorted_marks), at, counts)
 
 
-def table_of(frame: pl.DataFrame, intervals: pl.DataFrame) -> tuple[list[Column], str]:
-    """Return the columns of a table with error bars, and a note on rows left out."""
+def table_of(
+    frame: pl.DataFrame, intervals: pl.DataFrame, raw: pl.DataFrame | None = None
+) -> tuple[list[Column], str]:
+    """Return the columns of a table with error bars, and a note on rows left out.
+
+    Numbers that are impossible, or that noise alone could have made, have a remark; `raw` are the error bars before
+    they were cut to the possible range.
+    """
     outputs = outputs_of(frame, intervals)
     keys = keys_of(frame, outputs)
     if frame.height == 1 and len(outputs) > _MOST_SIDE_BY_SIDE:
         together, names = _side_by_side(outputs)
-        numbers, bars = (
-            Column("number", together.numbers(), number=True),
-            Column(_BAR, together.intervals(), number=True),
-        )
+        before = _side_by_side(outputs_of(frame, intervals if raw is None else raw))[0]
         of_row = [Column(name, [shown(keys[name][0])] * len(names)) for name in keys.columns]
-        return [Column("output", names), *of_row, numbers, bars], ""
+        return [
+            *(Column("output", names), *of_row),
+            Column("number", together.numbers(), number=True, remarks=together.remarks(before)),
+            Column(_BAR, together.intervals(), number=True),
+        ], ""
     rows = min(frame.height, MOST_ROWS)
     columns = [Column(name, list(map(shown, keys[name].head(rows)))) for name in keys.columns]
     columns = columns or [Column("rows", [_ALL] * rows)]
-    for output in outputs:
+    uncut = outputs_of(frame, intervals if raw is None else raw)
+    for output, before in zip(outputs, uncut, strict=True):
         first = output.at(range(rows))
-        columns.append(Column(output.name, first.numbers(), number=True))
+        remarks = first.remarks(before.at(range(rows)))
+        columns.append(Column(output.name, first.numbers(), number=True, remarks=remarks))
         columns.append(Column(f"{_BAR} of {output.name}", first.intervals(), number=True))
     more = f"; the first {MOST_ROWS:,} of {frame.height:,} rows" if frame.height > MOST_ROWS else ""
     return columns, more

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import final
+from typing import Any, final
 
 import polars as pl
 from msgspec.structs import replace
@@ -17,7 +17,8 @@ from pufferflow.reports.figures.bars import beliefs_figure, shares_figure, width
 from pufferflow.reports.figures.canvas import MISSING, drawable
 from pufferflow.reports.figures.estimates import estimates_figure
 from pufferflow.reports.figures.over_time import releases_of
-from pufferflow.reports.html import Section, rendered, section
+from pufferflow.reports.first_screen import first_screen, judged, ledger_screen, next_steps
+from pufferflow.reports.html import Group, Section, rendered, section
 from pufferflow.reports.numbers import counted, fold, plain
 from pufferflow.reports.outputs import (
     Column,
@@ -38,7 +39,6 @@ from pufferflow.reports.sections import (
     sections_of,
     spent,
 )
-from pufferflow.reports.text import phrase
 
 MOST_CELLS, MOST_ACCOUNTS = 200, 12
 _FIRST = 3
@@ -52,33 +52,56 @@ _LEDGER_CLOSING = (
 def page(  # noqa: PLR0913 - a report, in parts
     kind: str,
     title: str,
-    summary: Sequence[tuple[str, str]],
-    parts: Sequence[Section],
+    groups: Sequence[Group],
     closing: str,
     *,
+    summary: Sequence[tuple[str, str]] = (),
+    screen: Any = "",
     about: Sequence[tuple[str, str]] = (),
     remarks: Sequence[Remarks] = (),
 ) -> str:
-    """Return a whole report: its kind, its title, a summary, and its sections that have something to say.
+    """Return a whole report: its kind, its title, its first screen, and for each reader sections, without empty ones.
 
-    `about` is its context: a job, a period, a data set, a date. `remarks` end the sections that they belong to.
+    The first screen is a `summary`, markup, or both. `about` is its context: a job, a period, a data set, a date.
+    `remarks` end the sections that they belong to.
     """
-    kept = [part for part in parts if part.body.strip()]
-    undrawn = any("<figure" in part.body for part in kept) and not drawable()
+    kept = [group for group in (group.kept for group in groups) if group.parts]
+    undrawn = any("<figure" in part.body for group in kept for part in group.parts)
     return rendered(
         "page.html",
         kind=kind,
         title=title.strip() or "Without a title",
         summary=summary,
-        parts=kept,
+        screen=screen,
+        groups=kept,
         closing=closing,
         about=about,
         remarks=remarks,
-        missing=MISSING if undrawn else "",
+        missing=MISSING if undrawn and not drawable() else "",
     )
 
 
-def heading(job: str, period: str, dataset: str, written: datetime | None) -> list[tuple[str, str]]:
+def for_readers(analyst: Sequence[Section], auditor: Sequence[Section]) -> list[Group]:
+    """Return the sections after the first screen, by their reader."""
+    return [
+        Group(
+            "analyst",
+            "For the analyst",
+            "The numbers, how useful they are, and what to do with them.",
+            analyst,
+        ),
+        Group(
+            "auditor",
+            "For the auditor",
+            "Everything that the guarantee rests on, by name.",
+            auditor,
+        ),
+    ]
+
+
+def heading(
+    job: str, period: str, dataset: str, written: datetime | None, account: str = ""
+) -> list[tuple[str, str]]:
     """Return the context of a report, as far as it is known; the time is in UTC.
 
     >>> from datetime import UTC
@@ -86,7 +109,10 @@ def heading(job: str, period: str, dataset: str, written: datetime | None) -> li
     [('Job', 'meters-daily'), ('Data set', 'meters'), ('Written', '2026-11-22 03:00 UTC')]
     """
     at = "" if written is None else f"{written.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    named = (("Job", job), ("Period", period), ("Data set", dataset), ("Written", at))
+    named = (
+        *(("Job", job), ("Account", account), ("Period", period)),
+        *(("Data set", dataset), ("Written", at)),
+    )
     return [(name, value) for name, value in named if value]
 
 
@@ -100,35 +126,63 @@ def plan_page(evidence: Evidence, written: datetime | None = None) -> str:
         rows=rows,
         left=left + evidence.more_cells,
     )
-    about = heading(evidence.job, evidence.period, evidence.dataset, written)
-    parts = sections_of(
-        evidence,
-        numbers,
-        _signal(planned_shares(evidence.cells), evidence),
-        certificate(_record(evidence), evidence),
-    )
-    return page(
+    return _page_of_evidence(
         "Plan: nothing has been published yet",
-        evidence.title,
-        _summary_of_evidence(evidence),
-        parts,
+        evidence,
+        [numbers, _signal(planned_shares(evidence.cells), evidence), _next(evidence)],
+        certificate(_record(evidence), evidence),
         _PLAN_CLOSING,
+        screen=first_screen(evidence, "plan"),
+        about=_about(evidence, written),
+    )
+
+
+def _page_of_evidence(  # noqa: PLR0913 - a report, in parts
+    kind: str,
+    evidence: Evidence,
+    numbers: Sequence[Section],
+    record: Section,
+    closing: str,
+    *,
+    screen: Any,
+    about: Sequence[tuple[str, str]],
+) -> str:
+    """Return the report on a plan or a release, whose `numbers` are for the analyst."""
+    analyst, auditor = sections_of(evidence, _summary_of_evidence(evidence))
+    return page(
+        kind,
+        evidence.title,
+        for_readers([*numbers, *analyst], [*auditor, record]),
+        closing,
+        screen=screen,
         about=about,
         remarks=evidence.remarks,
     )
 
 
+def _about(
+    evidence: Evidence, written: datetime | None, job: str = "", period: str = ""
+) -> list[tuple[str, str]]:
+    """Return the context of a report with evidence: by whom, and when."""
+    account = "" if evidence.budget is None else evidence.budget.account
+    return heading(
+        evidence.job or job, evidence.period or period, evidence.dataset, written, account
+    )
+
+
+def _next(evidence: Evidence, *, published: bool = False, cut: bool = False) -> Section:
+    """Return the section on what to do next."""
+    return section("next", steps=next_steps(evidence, published=published, cut=cut))
+
+
 def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
-    """Return the summary at the head of a report."""
+    """Return the guarantee of a plan in numbers, with its noise."""
     pair, promise = evidence.pair, evidence.promise
     if evidence.promise_in_words:
         promise = f"{evidence.promise_in_words}. In Python: {evidence.promise}"
     elif pair is not None and pair.epsilon is not None and not pair.delta:
         promise = f"{evidence.promise}: the odds change at most {fold(pair.epsilon)}-fold"
-    findings = _findings(evidence)
-    more = f"; {phrase('same_holds', len(findings) - 1)}" if findings[1:] else ""
     summary = [
-        ("Useless numbers", f"{findings[0]}{more}" if findings else ""),
         ("Guarantee", promise),
         ("Worst pair of secrets", "" if pair is None else f"{pair.first} against {pair.second}"),
         ("Noise", _noise_in_words(evidence.cells)),
@@ -178,7 +232,14 @@ def _findings(evidence: Evidence) -> tuple[str, ...]:
 def _signal(shares: Sequence[Share], evidence: Evidence | None) -> Section:
     """Return the section on noise against signal: the useless numbers first, sentences, and a figure."""
     findings = () if evidence is None else _findings(evidence)
-    return section("signal", shares=shares, findings=findings, figure=shares_figure(shares))
+    verdicts = () if evidence is None else tuple(map(judged, evidence.verdicts))
+    return section(
+        "signal",
+        shares=shares,
+        findings=findings,
+        verdicts=verdicts,
+        figure=shares_figure(shares),
+    )
 
 
 def _record(evidence: Evidence) -> list[tuple[str, str]]:
@@ -220,52 +281,63 @@ def release_page(  # noqa: PLR0913 - a report, and its context
 
     Error bars are drawn as `possible`, cut to the range of the answers; the size of noise is that of `intervals`.
     """
-    numbers = _numbers(frame, intervals if possible is None else possible, evidence)
-    signal = _signal(published_shares(outputs_of(frame, intervals)), evidence)
+    bars = intervals if possible is None else possible
+    published = outputs_of(frame, intervals)
+    numbers = _numbers(frame, bars, intervals, evidence)
+    signal = _signal(published_shares(published), evidence)
     record, kind = certificate(certificate_rows, evidence), "Release: numbers with their noise"
     if evidence is None:
-        title, about = f"Release of {_names(frame, intervals)}", heading(job, period, "", written)
-        parts = [section("unplanned", "sentence"), numbers, signal, record]
+        unplanned = section("unplanned", "sentence")
         return page(
             kind,
-            title,
-            _summary_of_certificate(certificate_rows),
-            parts,
+            f"Release of {_names(frame, intervals)}",
+            for_readers([numbers, signal], [unplanned, record]),
             _RELEASE_CLOSING,
-            about=about,
+            summary=_summary_of_certificate(certificate_rows),
+            about=heading(job, period, "", written),
         )
-    return page(
+    return _page_of_evidence(
         kind,
-        evidence.title,
-        _summary_of_evidence(evidence),
-        sections_of(evidence, numbers, signal, record),
+        evidence,
+        [numbers, signal, _next(evidence, published=True, cut=_cut(frame, bars))],
+        record,
         _RELEASE_CLOSING,
-        about=heading(evidence.job or job, evidence.period or period, evidence.dataset, written),
-        remarks=evidence.remarks,
+        screen=first_screen(evidence, "release", published),
+        about=_about(evidence, written, job, period),
+    )
+
+
+def _cut(frame: pl.DataFrame, bars: pl.DataFrame) -> bool:
+    """Return whether a number lies outside of its error bar, since that is cut to the possible range."""
+    return any(
+        ((output.values < output.low) | (output.values > output.high)).any()
+        for output in outputs_of(frame, bars)
     )
 
 
 def _table(
-    frame: pl.DataFrame, intervals: pl.DataFrame, only: str = ""
+    frame: pl.DataFrame, intervals: pl.DataFrame, raw: pl.DataFrame | None, only: str = ""
 ) -> tuple[str, list[Column], str]:
     """Return a table of a release's numbers, and its caption before it; `only` restricts it to paper or a screen."""
-    columns, more = table_of(frame, intervals)
+    columns, more = table_of(frame, intervals, raw)
     of = f" of {_names(frame, intervals)}" if only == "paper" else ""
     return f"Published numbers{of}, noise included, with their error bars{more}", columns, only
 
 
-def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, evidence: Evidence | None) -> Section:
+def _numbers(
+    frame: pl.DataFrame, intervals: pl.DataFrame, raw: pl.DataFrame, evidence: Evidence | None
+) -> Section:
     """Return figures and tables of a release; on paper each of many outputs has a table, which fits its width."""
     outputs = outputs_of(frame, intervals)
     if not frame.height or not outputs:
         return section("published", "numbers", tables=[])
-    tables = [_table(frame, intervals)]
+    tables = [_table(frame, intervals, raw)]
     if frame.height > 1 and len(outputs) > _FIRST:
         keys = keys_of(frame, outputs).columns
         of_one = [frame.select(*keys, output.name) for output in outputs]
         tables = [
-            _table(frame, intervals, "screen"),
-            *(_table(one, intervals, "paper") for one in of_one),
+            _table(frame, intervals, raw, "screen"),
+            *(_table(one, intervals, raw, "paper") for one in of_one),
         ]
     panels = panels_of(frame, intervals, () if evidence is None else evidence.counts)
     return section(
@@ -273,10 +345,8 @@ def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, evidence: Evidence | 
         "numbers",
         tables=tables,
         figure=estimates_figure(panels, rough(evidence)),
-        cut=any(
-            ((output.values < output.low) | (output.values > output.high)).any()
-            for output in outputs
-        ),
+        cut=_cut(frame, intervals),
+        remarked=any(any(column.remarks) for _, columns, _ in tables for column in columns),
     )
 
 
@@ -306,24 +376,41 @@ def ledger_page(ledger: LedgerFacts) -> str:
         ("Records", sound),
     ]
     record = [*summary, ("Head", ledger.head)]
-    parts = [
-        section(
-            "accounts",
-            accounts=ledger.accounts,
-            most=MOST_ACCOUNTS,
-            releases_of=releases_of,
-            room_left=room_left,
-        ),
-        *(
-            account(budget, place)
-            for place, budget in enumerate(ledger.accounts[:MOST_ACCOUNTS], 1)
-        ),
-        section("certificate", "head", whole=False, repeated=False, rows=record),
+    every = section(
+        "accounts",
+        accounts=ledger.accounts,
+        most=MOST_ACCOUNTS,
+        releases_of=releases_of,
+        room_left=room_left,
+    )
+    each = [
+        account(budget, place) for place, budget in enumerate(ledger.accounts[:MOST_ACCOUNTS], 1)
     ]
     title = (
         f"{counted(len(ledger.accounts), 'account')}, {counted(ledger.entries, 'entry', 'entries')}"
     )
-    return page("Ledger: what has been spent", title, summary, parts, _LEDGER_CLOSING)
+    head = section("certificate", "head", whole=False, repeated=False, rows=record)
+    groups = [
+        Group(
+            "spent",
+            "What is spent",
+            "Each account with its limit and its releases.",
+            [every, *each],
+        ),
+        Group(
+            "auditor",
+            "For the auditor",
+            "Keep the head elsewhere: it shows a ledger that was replaced.",
+            [head],
+        ),
+    ]
+    return page(
+        "Ledger: what has been spent",
+        title,
+        groups,
+        _LEDGER_CLOSING,
+        screen=ledger_screen(ledger),
+    )
 
 
 @final
@@ -347,15 +434,16 @@ def beliefs_page(reference: str, output: str, promise: str, rows: Sequence[Belie
     """Return the report, with the priors in the order of their errors."""
     priced = [(row.name, row.error) for row in rows if row.error is not None]
     summary = [("Guarantee", promise), ("Reference", reference), ("Output", output)]
-    parts = [
+    priors = [
         section("costs", figure=beliefs_figure(output, priced), rows=rows),
         section("against", rows=rows),
         section("meaning"),
     ]
+    about = "What each prior costs, and what the reference says against it."
     return page(
         "Priors: nothing has been published",
         f"Which prior for {output}?",
-        summary,
-        parts,
+        [Group("priors", "The priors", about, priors)],
         _PLAN_CLOSING,
+        summary=summary,
     )

@@ -55,28 +55,20 @@ _DISTANCES: Final = (
 
 
 def sections_of(
-    evidence: Evidence, numbers: Section, signal: Section, record: Section
-) -> list[Section]:
-    """Return the sections of a report with evidence, those on its numbers included."""
+    evidence: Evidence, summary: Sequence[tuple[str, str]]
+) -> tuple[list[Section], list[Section]]:
+    """Return the sections of a report with evidence: those for the analyst, and those for the auditor."""
     pair, memory, models = evidence.pair, evidence.memory, models_of(evidence.bounds)
     curves = None if pair is None else curves_of(pair)
     drawn = "" if pair is None or curves is None else laws_figure(pair, curves)
     compared = models if len(models) > 1 else []
-    return [
-        _sentence(evidence),
-        numbers,
-        signal,
-        section("worst", pair=pair, note=evidence.pair_note, figure=drawn),
-        _distances(evidence),
-        section(
-            "memory",
-            row=row_of(memory[0]) if memory else "row",
-            described=describe_memory(memory),
-            figure=memory_figure(memory),
-        ),
+    analyst = [
         section("models", models=compared, figure=models_figure(compared), anchor_of=anchor_of),
-        _bounds(evidence.bounds),
         account(evidence.budget),
+    ]
+    auditor = [
+        _sentence(evidence),
+        section("glance", summary=summary),
         section(
             "assumptions",
             assumptions=evidence.assumptions,
@@ -85,13 +77,22 @@ def sections_of(
                 (case.measure for case in evidence.what_if if case.epsilon is not None), "epsilon"
             ),
         ),
+        section("worst", pair=pair, note=evidence.pair_note, figure=drawn),
+        _distances(evidence),
+        section(
+            "memory",
+            row=row_of(memory[0]) if memory else "row",
+            described=describe_memory(memory),
+            figure=memory_figure(memory),
+        ),
+        _bounds(evidence.bounds),
         section(
             "glossary",
             anchors={anchor_of(row.bound) for row in evidence.bounds} - {""},
             anchor_of=anchor_of,
         ),
-        record,
     ]
+    return analyst, auditor
 
 
 def _sentence(evidence: Evidence) -> Section:

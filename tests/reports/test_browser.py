@@ -131,6 +131,102 @@ def test_page_is_for_everybody(opened, axe, name, screen):
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
+READ_FIRST = ["plan-usual", "release-evidence"]
+SHEET = "return [...document.querySelectorAll('header .sheet dt')].map(e => e.textContent)"
+BOTTOM = "return document.querySelector('.sign').getBoundingClientRect().bottom + window.scrollY"
+ORDER = """const places = ['h1', '.sheet', '.sign', 'nav', '#analyst', '#auditor', 'footer'];
+return places.map(p => document.querySelector(p).getBoundingClientRect().top)"""
+LIGHTS = """const rgb = c => c.match(/[0-9.]+/g).slice(0, 3).map(Number);
+return [...document.querySelectorAll('.light')].map(e => { const own = getComputedStyle(e);
+  return [e.innerText.trim(), rgb(own.color), rgb(own.backgroundColor)] })"""
+FOCUSED = """const e = document.activeElement, box = e.getBoundingClientRect(), own = getComputedStyle(e);
+return [e.tagName, e.className, box.left, box.top, box.right, parseFloat(own.outlineWidth), own.outlineStyle, e.id]"""
+
+
+@pytest.mark.parametrize("name", READ_FIRST)
+def test_what_is_signed_fits_the_first_screen(opened, name):
+    """On a desktop all that is signed is seen at once, with the line to sign; a telephone needs three screens."""
+    page = opened(written(name)).look(width=1280, height=900)
+    assert page.run(SHEET) == [
+        *("Published, of whom", "Protected", "From whom", "How well", "How exact"),
+        *("If the prior is wrong", "Evidence against the prior", "Not protected", "Spent"),
+    ]
+    assert page.run(BOTTOM) <= 900
+    assert page.look(**PHONE).run(BOTTOM) <= 3 * PHONE["height"]
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_readers_come_one_after_the_other(opened, screen):
+    """The page has the first screen, the contents, the analyst's part and the auditor's, from top to bottom."""
+    places = opened(written("release-evidence")).look(**SCREENS[screen]).run(ORDER)
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("screen", ["light", "dark"])
+def test_no_verdict_is_a_colour_alone(opened, screen):
+    """Each light has a sign and a word, which stand out from its colour; and the three colours differ."""
+    lights = opened(written("plan-usual")).look(**SCREENS[screen]).run(LIGHTS)
+    assert {words[0] for words, _, _ in lights} == {"✓", "!", "✗"}
+    assert all(re.fullmatch(r". \w[\w ]+", words) for words, _, _ in lights)
+    assert len({tuple(paper) for _, _, paper in lights}) == 3
+    assert all(_contrast(ink, paper) >= 4.5 for _, ink, paper in lights)
+
+
+def test_the_keyboard_goes_everywhere(opened):
+    """The first key leads past the first screen, and whatever has the focus is seen to have it."""
+    from selenium.webdriver.common.keys import Keys
+
+    page = opened(written("release-evidence")).look(width=1280, height=900)
+    body = page.driver.find_element("tag name", "body")
+    body.send_keys(Keys.TAB)
+    tag, kind, left, top, right, outline, style, _ = page.run(FOCUSED)
+    assert (tag, kind) == ("A", "skip")
+    assert left >= 0 <= top
+    assert right <= 1280
+    page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    assert page.run(FOCUSED)[-1] == "details"
+    page.driver.switch_to.active_element.send_keys(Keys.TAB)
+    tag, kind, *_, outline, style, _ = page.run(FOCUSED)
+    assert (tag, kind.split()[0]) == ("DIV", "scroll")
+    assert outline >= 2
+    assert style == "solid"
+
+
+@pytest.mark.parametrize("name", READ_FIRST)
+def test_what_is_signed_fits_one_sheet(opened, name):
+    """On paper the first sheet has all that is signed, its verdicts in ink, and the rest begins on a new sheet."""
+    page = opened(written(name)).look(width=680, height=990, media="print")
+    assert page.run(BOTTOM) <= 940
+    assert page.run("return getComputedStyle(document.querySelector('main')).breakBefore") == "page"
+    for hidden in ("nav", ".skip"):
+        assert page.run(f"return document.querySelector('{hidden}').offsetHeight") == 0
+    assert all(_contrast(ink, [255, 255, 255]) >= 4.5 for _, ink, _ in page.run(LIGHTS))
+    filled = "return getComputedStyle(document.querySelector('.light')).backgroundColor"
+    assert page.run(filled) == "rgba(0, 0, 0, 0)"
+
+
+IMPOSSIBLE = """return [...document.querySelectorAll('#numbers tbody tr')].map(r =>
+  [...r.querySelectorAll('.remark')].map(e => e.textContent))"""
+
+
+def test_a_number_outside_its_bar_says_so(opened):
+    """A number that is impossible, or that noise alone could have made, has a word below it, also on a telephone."""
+    frame, intervals = published.with_bars(
+        pl.DataFrame({"day": [1, 2, 3, 4], "n": [-4.0, 6.0, 40.0, 111.0]}), n=10.0
+    )
+    cut = intervals.with_columns(pl.all().clip(0, 100))
+    html = report.release_page(frame, intervals, pages.ROWS, possible=cut)
+    page = opened(html).look(**PHONE)
+    assert page.run(IMPOSSIBLE) == [
+        ["impossible: below 0"],
+        ["may be 0"],
+        [],
+        ["impossible: above 100"],
+    ]
+    seen = "return [...document.querySelectorAll('.remark')].every(e => e.getBoundingClientRect().right <= 360)"
+    assert page.run(seen)
+
+
 @pytest.mark.parametrize("screen", ["light", "dark"])
 def test_text_in_figures_stands_out(opened, screen):
     """Every colour of text in a figure has a contrast of 4.5 or more against the page, which is dark in the dark."""
@@ -217,6 +313,11 @@ def test_every_page_can_be_printed(opened, name):
     page = opened(written(name)).look(width=680, height=990, media="print")
     assert all(high < 990 for _, _, high in page.run(BOXES))
     assert base64.b64decode(page.printed()).startswith(b"%PDF")
+
+
+def _contrast(one, other):
+    less, more = sorted(map(_luminance, (one, other)))
+    return (more + 0.05) / (less + 0.05)
 
 
 def _luminance(colour):

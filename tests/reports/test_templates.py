@@ -117,7 +117,7 @@ def written(text):
         given, pair=msgspec.structs.replace(given.pair, scale=0.0, noise=next(texts))
     )
     empty = dict.fromkeys(
-        ("bounds", "what_if", "assumptions", "cells", "findings", "too_noisy"), ()
+        ("bounds", "what_if", "assumptions", "cells", "findings", "too_noisy", "verdicts"), ()
     )
     beliefs = [
         report.BeliefRow(next(texts), 1.0, 2.0, [next(texts), next(texts)], ""),

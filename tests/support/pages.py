@@ -14,9 +14,13 @@ from pufferflow.reports.evidence import (
     Cell,
     Charge,
     Evidence,
+    FirstScreen,
     LedgerFacts,
+    Light,
     Memory,
+    Odds,
     Remarks,
+    Verdict,
     WhatIf,
     WorstPair,
 )
@@ -149,6 +153,40 @@ def memory(step="1h", forgotten=21, **more):
     )
 
 
+def first(**more):
+    """What the person who signs reads first: one light is red, one amber."""
+    left = (
+        "If the rows of one meter depend on each other in another way, the noise keeps only epsilon 9.653. The odds "
+        "then change at most 2×10⁴-fold. A guess between two of them can be right in more than 99\xa0% of cases "
+        "(by chance: 50\xa0%)."
+    )
+    given = {
+        "published": "the sum of level (load), the number of rows with level >= 3 (peaks), for each day",
+        "whom": "every meter",
+        "protected": "the value of 'level' in every row (one of 0, 1, 2, 3), any two of them",
+        "adversary": "anybody who sees the numbers and assumes that rows form a Markov chain of 4 states",
+        "unprotected": (
+            "We do not hide meter, hour, nor that a row exists.",
+            "We do not cover links between rows of different meter.",
+        ),
+        "odds": Odds(1.0),
+        "lights": (
+            Light("If the prior is wrong", "red", "Little is left", left),
+            Light(
+                "Evidence against the prior",
+                "amber",
+                "Gaps",
+                "The public reference has gaps:",
+                (
+                    "2 rows without a value break their sequences",
+                    "3 gaps between rows were left out",
+                ),
+            ),
+        ),
+    }
+    return FirstScreen(**(given | more))
+
+
 def evidence(**more):
     """What a usual plan shows of itself."""
     days = [f"day={DAY + timedelta(days=number)}" for number in range(7)]
@@ -186,6 +224,11 @@ def evidence(**more):
         "counts": ("peaks",),
         "memory": (memory(),),
         "remarks": (Remarks("numbers", "How values are read", ("nulls of load are read as 0",)),),
+        "first": first(),
+        "verdicts": (
+            Verdict("load", useful=7, half=312.9, signal=3600.0),
+            Verdict("peaks", useful=4, weak=3, half=104.3, signal=400.0, remedies="longer periods"),
+        ),
     }
     return Evidence(**(given | more))
 
@@ -222,6 +265,15 @@ def hostile():
         **dict.fromkeys(("job", "period", "dataset", "promise_in_words"), script),
         findings=HOSTILE,
         memory=tuple(memory(name, prior=name, measure=name) for name in HOSTILE),
+        first=FirstScreen(
+            *(script, image, other_way, long),
+            unprotected=HOSTILE,
+            odds=Odds(1.0, 1e-6),
+            lights=tuple(Light(name, name, name, name, HOSTILE) for name in HOSTILE),
+        ),
+        verdicts=tuple(
+            Verdict(name, useless=1, half=9.0, signal=3.0, remedies=name) for name in HOSTILE
+        ),
         remarks=tuple(Remarks("worst", name, HOSTILE) for name in HOSTILE),
         budget=account,
     )
@@ -231,12 +283,12 @@ def bare():
     """A plan of which next to nothing is known."""
     cells = (Cell("middle", "all rows", "Laplace", 1.0, None, None),)
     empty = dict.fromkeys(
-        ("assumptions", "notes", "bounds", "what_if", "memory", "remarks", "counts"), ()
+        ("assumptions", "notes", "bounds", "what_if", "memory", "remarks", "counts", "verdicts"), ()
     )
     unnamed = dict.fromkeys(
         ("title", "sentence", "job", "period", "dataset", "promise_in_words"), ""
     )
-    return evidence(cells=cells, pair=None, budget=None, **empty, **unnamed)
+    return evidence(cells=cells, pair=None, budget=None, first=None, **empty, **unnamed)
 
 
 def crowded():

@@ -21,6 +21,7 @@ from pufferflow.models.scenario import Scenario
 from pufferflow.queries.aggregates import Count, Histogram
 from pufferflow.release.explain.check import findings
 from pufferflow.release.explain.compare import bound_rows, group_names, output_errors
+from pufferflow.release.explain.first_screen import first_screen, verdicts
 from pufferflow.release.explain.sensitivities import farthest_pairs
 from pufferflow.release.explain.sentences import assumptions, notes, value_handling_together
 from pufferflow.release.explain.what_if import what_if
@@ -75,6 +76,7 @@ def evidence(  # noqa: PLR0913 - what a page is about, in parts
     request = plan.request
     pair, pair_note = worst_pair(plan)
     cells, more = _cells(plan)
+    cases = tuple(what_if(plan, _RATIOS, _SHARES))
     grouped = f", by {', '.join(request.by)}" if request.by else ""
     return Evidence(
         title=f"{', '.join(query.name for query in request.queries)}{grouped}",
@@ -89,7 +91,7 @@ def evidence(  # noqa: PLR0913 - what a page is about, in parts
         pair=pair,
         pair_note=pair_note,
         bounds=_bounds(plan),
-        what_if=tuple(what_if(plan, _RATIOS, _SHARES)),
+        what_if=cases,
         budget=budget,
         job=job or "",
         period=period or "",
@@ -103,6 +105,8 @@ def evidence(  # noqa: PLR0913 - what a page is about, in parts
             for name in query.outputs
         ),
         memory=memories(request.scenario),
+        first=first_screen(plan, cases),
+        verdicts=verdicts(plan),
         **_distances(plan),
     )
 
