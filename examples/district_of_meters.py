@@ -172,7 +172,8 @@ A DISTRICT OF METERS: publish its daily load, protect each hour of each meter
     page = release.report(place, evidence=evidence)
     say(f"""
 5. The report
-   Open {page} for charts; its first screen is for the person who signs.
+   Open {page} in a browser.
+   Its first screen is for the person who signs; charts and proofs follow.
    The ledger is whole. Keep its head elsewhere, to notice an older copy:
    {ledger.verify().head}""")
 

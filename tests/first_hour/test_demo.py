@@ -66,5 +66,5 @@ def test_a_second_run_returns_the_same_release(runs):
 
 def test_the_report_is_there(runs):
     """The report that is named lies in the folder, with a line to sign."""
-    (name,) = re.findall(r"Open (\S+) for charts", runs[0][0])
+    (name,) = re.findall(r"Open (\S+) in a browser", runs[0][0])
     assert 'class="sign"' in (runs[1] / name).read_text(encoding="utf-8")

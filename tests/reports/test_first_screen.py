@@ -28,6 +28,7 @@ def lights(found):
     return {light.risk: light for light in found.first.lights}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "colour", "word"),
     [(0.05, AMBER, "Weaker"), (1.0, RED, "Little is left")],
@@ -42,6 +43,7 @@ def test_a_wrong_prior_is_red_where_somebody_may_become_sure(epsilon, colour, wo
     assert even_odds(case.epsilon) in light.sentence
 
 
+@pytest.mark.slow
 def test_what_assumes_nothing_is_green():
     """Where any correlation is allowed there is nothing to be wrong about, and nothing to test."""
     found = lights(evidence(pf.AnyCorrelation(), within="unit"))
@@ -49,6 +51,7 @@ def test_what_assumes_nothing_is_green():
     assert "Nothing is assumed" in found["If the prior is wrong"].sentence
 
 
+@pytest.mark.slow
 def test_one_row_alone_keeps_the_whole_guarantee():
     """Where the guarantee for all rows of a group is the same, a wrong prior takes nothing away."""
     frame = pl.DataFrame({"on": [1], "unit": [1]})
@@ -79,6 +82,7 @@ def drawn(rows):
         (lambda: fitted([*drawn(4000), None, 0, 1]), AMBER, "Gaps"),
         (lambda: fitted([0, 0, 1, 1] * 500), RED, "Found"),
     ],
+    ids=["declared", "fits", "gaps", "refuted"],
 )
 def test_evidence_against_the_prior_is_a_light(make, colour, word):
     """A declared prior is not tested; a fitted one is as good as its reference; what disagrees is named in full."""
@@ -126,6 +130,7 @@ def test_even_odds_are_never_too_small():
     assert even_odds(700.0) == even_odds(5.0) == "more than 99\xa0%"
 
 
+@pytest.mark.slow
 def test_verdicts_are_those_of_the_check():
     """Outputs have as many useful, weak and useless groups as plan.check() says."""
     frame = pl.DataFrame({"hour": range(24), "on": [0, 1] * 12})
@@ -149,24 +154,20 @@ def test_a_verdict_names_the_worst_groups():
     assert judged(Verdict("a", unknown=2)).word == ""
 
 
+@pytest.mark.slow
 def test_what_is_not_hidden_is_said():
     """Public columns, that rows exist, and links between groups; of presence only what is not covered."""
     found = evidence(CHAIN, within="unit", public=["unit"]).first
     assert found.unprotected[0].startswith("We do not hide unit")
     assert "nor that a row exists" in found.unprotected[0]
-    assert found.unprotected[1] == "We do not cover links between rows of different unit."
+    assert found.unprotected[1] == "We do not cover links between one unit and another."
     frame = pl.DataFrame({"person": [1, 2, 2]})
     scenario = pf.Scenario(pf.Presence("person", rows=2), pf.Independent())
     plan = pf.protect(frame, scenario).private_count(name="n").plan(pf.Pure(1.0))
     assert not [line for line in plan.evidence().first.unprotected if "exists" in line]
 
 
-def test_noise_that_is_only_estimated_has_a_light():
-    """Nobody signs an estimate without being told so."""
-    found = evidence(CHAIN)
-    assert "How sure the noise is" not in lights(found)
-
-
+@pytest.mark.slow
 def test_the_page_ends_its_first_screen_with_what_is_spent():
     """Without an account the page says that nothing is counted."""
     page = report.plan_page(evidence(CHAIN))

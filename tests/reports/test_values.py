@@ -85,6 +85,22 @@ def test_bars_without_end_or_number_are_told_so():
     assert columns[1].cells[3] == columns[2].cells[3] == "—"
 
 
+def test_numbers_outside_their_bars_have_a_word():
+    """What is impossible, what noise alone could have made, and what says nothing is said below the number."""
+    frame, raw = published.with_bars(pl.DataFrame({"n": [-4.0, 6.0, 40.0, 111.0]}), n=10.0)
+    cut = raw.with_columns(pl.all().clip(0, 100))
+    columns, _ = table_of(frame, cut, raw)
+    assert list(columns[1].remarks) == [
+        *("impossible: below 0", "may be 0", "", "impossible: above 100")
+    ]
+    frame, raw = published.with_bars(pl.DataFrame({"n": [40.0]}), n=1000.0)
+    columns, _ = table_of(frame, raw.with_columns(pl.all().clip(0, 100)), raw)
+    assert list(columns[1].remarks) == ["may be anything"]
+    frame, raw = published.with_bars(pl.DataFrame({"n": [0.0, 7.0]}), n=0.0)
+    columns, _ = table_of(frame, raw, raw)
+    assert list(columns[1].remarks) == ["", ""], "numbers without noise are what they are"
+
+
 def test_share_is_half_the_interval_over_the_number():
     """A share is the middle over the cells; its words say how much of what."""
     frame, intervals = published.with_bars(pl.DataFrame({"load": [100.0, -200.0, 400.0]}), load=8.0)

@@ -167,7 +167,7 @@ def first(**more):
         "adversary": "anybody who sees the numbers and assumes that rows form a Markov chain of 4 states",
         "unprotected": (
             "We do not hide meter, hour, nor that a row exists.",
-            "We do not cover links between rows of different meter.",
+            "We do not cover links between one meter and another.",
         ),
         "odds": Odds(1.0),
         "lights": (
