@@ -34,8 +34,8 @@ SCREENS = {
     "dark-phone": PHONE | {"scheme": "dark"},
 }
 KINDS = {
-    "plan-usual": ["numbers", "signal", "laws", "memory", "models", "bounds", "budget"],
-    "release-evidence": ["numbers", "signal", "laws", "memory", "models", "bounds", "budget"],
+    "plan-usual": ["numbers", "signal", "models", "budget", "laws", "memory", "bounds"],
+    "release-evidence": ["numbers", "signal", "models", "budget", "laws", "memory", "bounds"],
     "ledger-accounts": ["budget", "budget", "budget"],
 }
 written = cache(lambda name: ALL[name]())

@@ -138,10 +138,12 @@ def _verdict(name: object, rows: pl.DataFrame) -> Verdict:
     counts = dict(rows["verdict"].value_counts().iter_rows())
     worst = rows.sort(pl.col("interval_95") / pl.col("signal"), descending=True, nulls_last=True)
     half, signal, remedies = worst.select("interval_95", "signal", "way_on").row(0)
+    of_groups = {known: counts.get(known, 0) for known in ("useful", "weak", "useless")}
     return Verdict(
         str(name),
-        *(counts.get(verdict, 0) for verdict in ("useful", "weak", "useless", None)),
-        half,
-        signal,
-        remedies or "",
+        **of_groups,
+        unknown=counts.get(None, 0),
+        half=half,
+        signal=signal,
+        remedies=remedies or "",
     )
