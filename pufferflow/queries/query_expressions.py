@@ -71,7 +71,10 @@ class QueryExpression(HelpfulAttributes):
 
     def __repr__(self) -> str:
         """Show the query as it is typed."""
-        given = ", ".join(f"{name}={value!r}" for name, value in self.arguments)
+        given = ", ".join(
+            f"{name}={_shown(value) if isinstance(value, pl.Expr) else repr(value)}"
+            for name, value in self.arguments
+        )
         named = "" if self.name is None else f".alias({json.dumps(self.name)})"
         return f"{_shown(self.expression)}.puffer.{self.kind}({given}){named}"
 
