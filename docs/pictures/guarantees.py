@@ -23,7 +23,7 @@ def epsilon_as_odds() -> Sheet:
         760,
         260,
         "Fields of 100 dots for five values of ε. From even odds, an adversary is right in at most "
-        + ", ".join(f"{100 * odds(e):.0f} of 100 cases at ε = {e:g}" for e in LEVELS)
+        + ", ".join(f"{math.ceil(100 * odds(e))} of 100 cases at ε = {e:g}" for e in LEVELS)
         + ".",
     )
     sheet.write(
@@ -34,7 +34,7 @@ def epsilon_as_odds() -> Sheet:
         size=14,
     )
     for field, epsilon in enumerate(LEVELS):
-        left, right = 30 + 145 * field, round(100 * odds(epsilon))
+        left, right = 30 + 145 * field, math.ceil(100 * odds(epsilon))
         for number in range(100):
             colour = "second" if 50 <= number < right else "first" if number < 50 else "rule"
             sheet.dot(left + 6 + 11.5 * (number % 10), 66 + 11.5 * (number // 10), colour, size=4.4)
@@ -53,7 +53,7 @@ def posterior_by_prior() -> Sheet:
         340,
         "The probability of a secret after the numbers were seen, against that before, "
         "for ε = 0.5, 1 and 3. At ε = 0.5 "
-        "the curve stays near the diagonal; at ε = 3 a suspicion of 20 % can become 83 %.",
+        "the curve stays near the diagonal; at ε = 3 a suspicion of 20 % can become 84 %.",
     )
     sheet.write(20, 30, "How far can a suspicion grow?", bold=True, size=14)
     x, y = Axis(0, 1, 60, 590), Axis(0, 1, 280, 70)
