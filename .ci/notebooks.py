@@ -49,6 +49,10 @@ def executed(path: Path) -> nbformat.NotebookNode:
     NotebookClient(notebook, timeout=LONGEST, kernel_name="python3").execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        if (
+            cell.cell_type == "code"
+        ):  # without the progress of long work, which is shown where a machine is slow
+            cell.outputs = [one for one in cell.outputs if one.output_type != "display_data"]
     notebook.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
