@@ -207,6 +207,7 @@ def _short(column: str) -> pl.Expr:
 
 def _remedies(request: Request, times: str) -> str:
     """Return the remedies: so many times the ε, and others."""
-    secret = request.scenario.secret
-    far = isinstance(secret, ValueSecret) and secret.pairs == "all"
+    scenario = request.scenario
+    far = isinstance(scenario.secret, ValueSecret) and scenario.secret.pairs == "all"
+    far = far and not any(prior.any_correlation for prior in scenario.priors)
     return phrase("remedies", times, bool(request.by), len(request.queries) > 1, far)

@@ -17,8 +17,8 @@ from pufferflow.reports.text import phrase
 
 RATIO = 0.1
 _EPSILON: Final = "epsilon"
-_MOST_EPSILON: Final = 10.0
-"""A larger epsilon counts as no protection: an answer can change the odds by a factor above 22,000."""
+_MOST_EPSILON: Final = math.log(99)
+"""A larger epsilon counts as no protection: a guess between two secrets can be right in over 99 % of cases."""
 
 
 def what_if(
