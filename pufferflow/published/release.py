@@ -271,6 +271,7 @@ class Release(InNotebooks, HelpfulAttributes):
             possible=self._possible,
             job=job,
             period=period,
+            entry=self.certificate.entry or "",
         )
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:

@@ -99,8 +99,13 @@ def how_well(evidence: Evidence) -> str:
     return phrase("protected_in_odds", fold(odds.epsilon), even, odds.delta)
 
 
-def first_screen(evidence: Evidence, signed: str, published: Sequence[PublishedColumn] = ()) -> Any:
-    """Return the first screen of a report as markup; `signed` says what is approved there, a plan or a release."""
+def first_screen(
+    evidence: Evidence, signed: str, published: Sequence[PublishedColumn] = (), entry: str = ""
+) -> Any:
+    """Return the first screen of a report as markup; `signed` says what is approved there, a plan or a release.
+
+    `entry` is the entry of a ledger that a release was charged to.
+    """
     exact, more = outputs_in_words(evidence, published)
     budget = evidence.budget
     share = 0.0
@@ -117,6 +122,7 @@ def first_screen(evidence: Evidence, signed: str, published: Sequence[PublishedC
         budget=budget,
         share=share,
         spent=spent(budget),
+        entry=entry,
         room="unknown" if budget is None else room_left(budget),
         signed=signed if evidence.sentence else "",
     )

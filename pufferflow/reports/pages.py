@@ -276,8 +276,11 @@ def release_page(  # noqa: PLR0913 - a report, and its context
     possible: pl.DataFrame | None = None,
     job: str = "",
     period: str = "",
+    entry: str = "",
 ) -> str:
     """Return the report on a release, which was `written` at this moment; with its `job` and `period`, if any.
+
+    `entry` is the entry of a ledger that it was charged to; without evidence of an account the first screen names it.
 
     Error bars are drawn as `possible`, cut to the range of the answers; the size of noise is that of `intervals`.
     """
@@ -302,7 +305,7 @@ def release_page(  # noqa: PLR0913 - a report, and its context
         [numbers, signal, _next(evidence, published=True, cut=_cut(frame, bars))],
         record,
         _RELEASE_CLOSING,
-        screen=first_screen(evidence, "release", published),
+        screen=first_screen(evidence, "release", published, entry),
         about=_about(evidence, written, job, period),
     )
 

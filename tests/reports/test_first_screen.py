@@ -174,3 +174,17 @@ def test_the_page_ends_its_first_screen_with_what_is_spent():
     header = page[: page.index("</header>")]
     assert "Not counted" in header
     assert "I approve this plan" in header
+
+
+def test_a_release_that_was_charged_is_not_called_uncounted(tmp_path):
+    """Without evidence of an account, the first screen names the entry of the ledger."""
+    frame = pl.DataFrame({"on": [0, 1]})
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1], missing=0), pf.Independent())
+    plan = pf.protect(frame, scenario).private_sum("on").plan(pf.Pure(1.0))
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        account = ledger.open("on", scenario, limit=pf.Pure(2.0), dataset="on")
+        charged = plan.release(account, id="monday").page()
+    uncounted = plan.release().page()
+    assert "Charged" in charged[: charged.index("</header>")]
+    assert "Not counted" not in charged
+    assert "Not counted" in uncounted[: uncounted.index("</header>")]

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Final
 
 from pufferflow.calibration.calibrate import loss
 from pufferflow.calibration.robustness import robustness, under_model_error, weakest, with_keys
@@ -12,13 +11,10 @@ from pufferflow.core.rounding import float_above
 from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.reports.evidence import WhatIf
-from pufferflow.reports.numbers import at_most, downwards
+from pufferflow.reports.numbers import CERTAIN, at_most, downwards, right_guesses
 from pufferflow.reports.text import phrase
 
 RATIO = 0.1
-_EPSILON: Final = "epsilon"
-_MOST_EPSILON: Final = math.log(99)
-"""A larger epsilon counts as no protection: a guess between two secrets can be right in over 99 % of cases."""
 
 
 def what_if(
@@ -77,10 +73,11 @@ def _other_correlation(plan: CalibratedNoise) -> WhatIf | None:
     group = under_group(plan)
     if group is None:
         return None
-    delta, measure = plan.guarantee.delta, plan.guarantee.measure
-    kept = phrase("loss", measure, at_most(group), [("delta", at_most(delta, 6))] if delta else [])
-    words = phrase("still_kept", kept, _protects(measure, group))
-    return WhatIf(phrase("any_way", plan.request.scenario.group_in_words), words, group, measure)
+    kind = plan.guarantee.kind
+    kept = plan.guarantee if kind is None else kind.at(group)
+    words = phrase("still_kept", _loss_in_words(kept), _protects(kept))
+    wrong = phrase("any_way", plan.request.scenario.group_in_words)
+    return WhatIf(wrong, words, group, plan.guarantee.measure)
 
 
 def _beliefs_off(plan: CalibratedNoise, ratio: float) -> WhatIf | None:
@@ -111,19 +108,21 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
     except PufferflowError:
         return None
     left = None if guarantee.kind is None else guarantee.loss
-    words = phrase(
-        "left", _loss_in_words(guarantee), left is None or _protects(guarantee.measure, left)
-    )
+    words = phrase("left", _loss_in_words(guarantee), _protects(guarantee))
     return WhatIf(wrong, words, left, guarantee.measure)
 
 
-def _protects(measure: str, loss_left: float) -> bool:
-    return measure != _EPSILON or loss_left <= _MOST_EPSILON
+def _protects(guarantee: Guarantee) -> bool:
+    """Return whether a guess between two secrets is right in at most 99 % of cases, where a guarantee is about odds."""
+    about_odds = guarantee.divergence.about_odds
+    return not about_odds or right_guesses(guarantee.epsilon, guarantee.delta) <= CERTAIN
 
 
 def _loss_in_words(guarantee: Guarantee) -> str:
     if guarantee.kind is None:
         return repr(guarantee)
     numbers = guarantee.numbers()
-    beside = [(name, at_most(numbers[name])) for name in ("delta", "tv") if numbers.get(name)]
+    beside = [
+        (name, at_most(numbers[name])) for name in ("alpha", "delta", "tv") if numbers.get(name)
+    ]
     return phrase("loss", guarantee.measure, at_most(guarantee.loss), beside)
