@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Final
 
 from pufferflow.calibration.calibrate import loss
 from pufferflow.calibration.robustness import robustness, under_model_error, weakest, with_keys
@@ -15,6 +16,8 @@ from pufferflow.reports.numbers import CERTAIN, at_most, downwards, right_guesse
 from pufferflow.reports.text import phrase
 
 RATIO = 0.1
+_DELTAS: Final = (0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
+"""Where a guarantee that is not about odds is converted: one δ that shows a limit of right guesses is enough."""
 
 
 def what_if(
@@ -113,9 +116,13 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
 
 
 def _protects(guarantee: Guarantee) -> bool:
-    """Return whether a guess between two secrets is right in at most 99 % of cases, where a guarantee is about odds."""
-    about_odds = guarantee.divergence.about_odds
-    return not about_odds or right_guesses(guarantee.epsilon, guarantee.delta) <= CERTAIN
+    """Return whether a guess between two secrets is right in at most 99 % of cases, as far as that is known."""
+    if guarantee.divergence.about_odds:
+        return right_guesses(guarantee.epsilon, guarantee.delta) <= CERTAIN
+    if guarantee.kind is None:
+        return True
+    deltas = [delta for delta in _DELTAS if delta > guarantee.delta]
+    return any(right_guesses(guarantee.approx_epsilon(one), one) <= CERTAIN for one in deltas)
 
 
 def _loss_in_words(guarantee: Guarantee) -> str:
