@@ -11,10 +11,10 @@ import polars as pl
 from pufferflow.core import (
     sandbox as _guarded,
 )  # it has to see every fork of a process in which Polars may work
-from pufferflow.queries.query_expressions import ExpressionQueries
 
 if TYPE_CHECKING:
     from pufferflow.models.scenario import Scenario
+    from pufferflow.queries.query_expressions import ExpressionQueries
     from pufferflow.release.batch import Batch
 
 
@@ -51,7 +51,14 @@ class Puffer:
             raise no_attribute(Puffer, name)
 
 
+def queries_of(expression: pl.Expr) -> "ExpressionQueries":
+    """Return the namespace `pl.col("level").puffer`, which is loaded when it is first used."""
+    from pufferflow.queries.query_expressions import ExpressionQueries
+
+    return ExpressionQueries(expression)
+
+
 pl.api.register_lazyframe_namespace("puffer")(Puffer)
 pl.api.register_dataframe_namespace("puffer")(Puffer)
 pl.api.register_series_namespace("puffer")(Puffer)
-pl.api.register_expr_namespace("puffer")(ExpressionQueries)
+pl.api.register_expr_namespace("puffer")(cast("type[ExpressionQueries]", queries_of))
