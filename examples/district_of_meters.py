@@ -10,54 +10,16 @@ Run it as `python examples/district_of_meters.py [report.html [ledger.db]]`: it 
 
 import math
 import sys
-from datetime import datetime, timedelta
 
-import numpy as np
 import polars as pl
 
 import pufferflow as pf
 
-METERS, DAYS, LEVELS = 300, 7, [0, 1, 2, 3]
-START = datetime(2026, 11, 2)  # noqa: DTZ001 - local time, as meters show it
-
-
-def kernels() -> list[list[list[float]]]:
-    """Return how the level moves from each hour of the day to the next: up in the morning, down at night."""
-    found = list[list[list[float]]]()
-    for hour in range(24):
-        up = 0.30 if 6 <= hour < 9 or 17 <= hour < 20 else 0.10
-        down = 0.30 if hour < 5 or hour >= 21 else 0.15
-        rows = [[0.0] * 4 for _ in LEVELS]
-        for level in LEVELS:
-            rows[level][min(level + 1, 3)] += up
-            rows[level][max(level - 1, 0)] += down
-            rows[level][level] += 1 - up - down
-        found.append(rows)
-    return found
-
-
-def meters(rng: np.random.Generator) -> pl.DataFrame:
-    """Return a week of hourly levels of every meter."""
-    steps, hours = np.array(kernels()).cumsum(axis=2), DAYS * 24
-    levels = np.zeros((METERS, hours), dtype=np.int8)
-    levels[:, 0] = rng.integers(0, 4, METERS)
-    for hour in range(1, hours):
-        below = rng.random(METERS)[:, None] > steps[(hour - 1) % 24][levels[:, hour - 1]]
-        levels[:, hour] = np.minimum(below.sum(axis=1), 3)
-    times = [START + timedelta(hours=hour) for hour in range(hours)]
-    return pl.DataFrame(
-        {
-            "meter": np.repeat(np.arange(METERS), hours),
-            "district": np.repeat(np.where(np.arange(METERS) % 3 == 0, "south", "north"), hours),
-            "hour": times * METERS,
-            "level": levels.ravel(),
-        }
-    )
-
+METERS, DAYS, LEVELS, START = 300, 7, [0, 1, 2, 3], "2026-11-02"
 
 SCENARIO = pf.Scenario(
     secret=pf.Secret("level", domain=LEVELS, missing=0),
-    prior=pf.MarkovChain(kernels(), period=24),
+    prior=pf.MarkovChain(pf.examples.district_kernels(), period=24),
     order_by="hour",
     step="1h",
     within="meter",
@@ -124,7 +86,7 @@ def published(release: pf.Release) -> None:
 
 def main() -> None:
     """Print the story: the data, the protection, the noise, the numbers, the account, and the report."""
-    rows = meters(np.random.default_rng(7))
+    rows = pf.examples.district(METERS, DAYS)
     say(f"""
 A DISTRICT OF METERS: publish its daily load, protect each hour of each meter
 
@@ -146,7 +108,7 @@ A DISTRICT OF METERS: publish its daily load, protect each hour of each meter
     ledger = pf.Ledger(sys.argv[2] if len(sys.argv) > 2 else "pufferflow-demo.db")
     account = ledger.open("district-north-2026", SCENARIO, limit=pf.Pure(2.0), dataset="meters")
     before = len(account.history())
-    release = plan.release(account, id=f"week-{START:%Y-%m-%d}")
+    release = plan.release(account, id=f"week-{START}")
     limit, total = account.limit.epsilon, account.spent().epsilon
     evidence = plan.evidence(account, every="7d")
     left = next(case.epsilon for case in evidence.what_if if case.epsilon is not None)

@@ -1,10 +1,9 @@
 """The examples of docstrings are code on the API pages."""
 
-import importlib.util
 import inspect
 
 import pytest
-from page_blocks import ROOT
+from ci_scripts import ci_script
 
 import pufferflow as pf
 
@@ -14,10 +13,7 @@ griffe = pytest.importorskip("griffe")
 @pytest.fixture(scope="module")
 def extension():
     """The extension of Griffe that the site is built with."""
-    spec = importlib.util.spec_from_file_location("blocks", ROOT / ".ci" / "griffe_examples.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return ci_script("griffe_examples")
 
 
 def test_an_example_has_a_fence(extension):

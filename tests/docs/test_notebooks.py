@@ -1,8 +1,7 @@
 """The notebooks of the documentation run from top to bottom, and show what stands in them."""
 
-import importlib.util
-
 import pytest
+from ci_scripts import ci_script
 from page_blocks import ROOT, without_numbers
 
 nbformat = pytest.importorskip("nbformat")
@@ -13,10 +12,7 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module")
 def runner():
     """Return the script that runs notebooks."""
-    spec = importlib.util.spec_from_file_location("notebooks", ROOT / ".ci" / "notebooks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return ci_script("notebooks")
 
 
 def test_there_are_three():

@@ -1,12 +1,12 @@
 """The reference pages say what the library has: the tables of names, the keys of certificates, and cited statements."""
 
 import collections
-import importlib.util
 import json
 import re
 
 import msgspec.inspect as types
 import pytest
+from ci_scripts import ci_script
 from page_blocks import ROOT
 
 import pufferflow as pf
@@ -33,10 +33,7 @@ PLAIN = {
 @pytest.fixture(scope="module")
 def api():
     """The script that writes the tables of the API pages."""
-    spec = importlib.util.spec_from_file_location("api", ROOT / ".ci" / "api.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return ci_script("api")
 
 
 @pytest.mark.parametrize(
