@@ -45,6 +45,7 @@ def noise_and_protection() -> Sheet:
         for name, (noise, colour) in noises.items()
     }
     sheet = Sheet(
+        "Daily load of 200 meters, about 5,800, at ε = 1",
         760,
         270,
         "One day of a district of meters at ε = 1. "
@@ -54,7 +55,6 @@ def noise_and_protection() -> Sheet:
         )
         + ". Only the noise of differential privacy breaks its guarantee, because hours are correlated.",
     )
-    sheet.write(20, 32, "Daily load of 200 meters, about 5,800, at ε = 1", bold=True, size=15)
     sheet.write(160, 70, "error bar (95 %) of the published number", "quiet", size=12)
     sheet.write(470, 70, "ε that is really kept", "quiet", size=12)
     sheet.line([(470 + 20, 80), (490, 232)], "ink", wide=1, dashed=True)
@@ -81,13 +81,13 @@ def influence_of_an_hour() -> Sheet:
     hours = range(-8, 9)
     shares = [[_after(kernel, abs(hour), state) for hour in hours] for state in (0, 1)]
     sheet = Sheet(
+        "One hour that is known reveals the hours around it",
         620,
         340,
         "Probability that a device runs, by the hours from an hour where it is known to be on or off. "
         f"One hour away it is {100 * shares[1][7]:.0f} % or {100 * shares[0][7]:.0f} %, "
         "eight hours away both are near the mean of 25 %.",
     )
-    sheet.write(20, 30, "One hour that is known reveals the hours around it", bold=True, size=14)
     x, y = Axis(-8, 8, 60, 590), Axis(0, 1, 280, 70)
     chart(
         sheet,
@@ -120,13 +120,11 @@ def noise_by_length() -> Sheet:
         "messages along the chain": [_scale(n) for n in lengths],
     }
     sheet = Sheet(
+        "More hours, more noise? Only as long as they reveal each other",
         620,
         340,
         f"Scale of the noise of a sum of correlated hours against their number. Group privacy grows in step with "
         f"it, up to 64; messages along the chain stop at {kept['messages along the chain'][-1]:.1f}.",
-    )
-    sheet.write(
-        20, 30, "More hours, more noise? Only as long as they reveal each other", bold=True, size=14
     )
     x, y = Axis(1, 64, 60, 590, log=True), Axis(0, 32, 280, 70)
     chart(
@@ -158,12 +156,12 @@ def if_the_prior_is_wrong() -> Sheet:
     stays = [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99]
     kept = [_kept(stay, noise) for stay in stays]
     sheet = Sheet(
+        "Noise for one prior, and what is left under another",
         620,
         340,
         f"The ε that the noise of one prior keeps if a device really stays as it is more often: {kept[0]:.2f} where "
         f"hours are independent, {kept[-1]:.1f} where it is switched once in 100 hours.",
     )
-    sheet.write(20, 30, "Noise for one prior, and what is left under another", bold=True, size=14)
     x, y = Axis(0.5, 1, 60, 590), Axis(0, 6, 280, 70)
     chart(
         sheet,
@@ -204,13 +202,13 @@ def fitted_prior_against_reference() -> Sheet:
         :, 2
     ]
     sheet = Sheet(
+        "A prior fitted from a public table, hour by hour",
         620,
         340,
         "How often a meter rises from level 1 to level 2, by the hour of the day: the "
         "chain fitted from 60 public meters, "
         "and the chain that made them up. Both have a peak in the morning and in the evening.",
     )
-    sheet.write(20, 30, "A prior fitted from a public table, hour by hour", bold=True, size=14)
     x, y = Axis(0, 23, 60, 590), Axis(0, 0.5, 280, 70)
     chart(
         sheet,

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from correlation import DEVICE, device, meters
+from correlation import DEVICE, device, district, meters
 from sheet import Axis, Sheet, chart, picture
 
 import pufferflow as pf
@@ -20,18 +20,12 @@ def odds(epsilon: float) -> float:
 def epsilon_as_odds() -> Sheet:
     """Draw what an adversary can know at most, in a hundred cases."""
     sheet = Sheet(
+        "From even odds, how often can somebody who saw the numbers be right?",
         760,
         260,
         "Fields of 100 dots for five values of ε. From even odds, an adversary is right in at most "
         + ", ".join(f"{math.ceil(100 * odds(e))} of 100 cases at ε = {e:g}" for e in LEVELS)
         + ".",
-    )
-    sheet.write(
-        20,
-        30,
-        "From even odds, how often can somebody who saw the numbers be right?",
-        bold=True,
-        size=14,
     )
     for field, epsilon in enumerate(LEVELS):
         left, right = 30 + 145 * field, math.ceil(100 * odds(epsilon))
@@ -49,13 +43,13 @@ def epsilon_as_odds() -> Sheet:
 def posterior_by_prior() -> Sheet:
     """Draw the largest posterior against the prior."""
     sheet = Sheet(
+        "How far can a suspicion grow?",
         620,
         340,
         "The probability of a secret after the numbers were seen, against that before, "
         "for ε = 0.5, 1 and 3. At ε = 0.5 "
         "the curve stays near the diagonal; at ε = 3 a suspicion of 20 % can become 84 %.",
     )
-    sheet.write(20, 30, "How far can a suspicion grow?", bold=True, size=14)
     x, y = Axis(0, 1, 60, 590), Axis(0, 1, 280, 70)
     shares = {n / 4: f"{25 * n} %" for n in range(5)}
     chart(
@@ -94,6 +88,7 @@ def attack_on_two_noises() -> Sheet:
     }
     kept = {name: float(pf.loss(laws, noise, pf.Pure)) for name, noise in noises.items()}
     sheet = Sheet(
+        "Guaranteed was ε = 1. What does an attack prove?",
         620,
         230,
         "An attack on the noise of a day of a device, guaranteed ε = 1. "
@@ -103,7 +98,6 @@ def attack_on_two_noises() -> Sheet:
         )
         + ".",
     )
-    sheet.write(20, 30, "Guaranteed was ε = 1. What does an attack prove?", bold=True, size=14)
     x = Axis(0, 4.8, 170, 570)
     sheet.line([(x(1), 50), (x(1), 190)], "ink", dashed=True, wide=1)
     sheet.write(x(1), 212, "guaranteed: 1", "quiet", size=12, at="middle")
@@ -121,13 +115,13 @@ def attack_on_two_noises() -> Sheet:
 def error_against_epsilon() -> Sheet:
     """Draw the error bar of a day, a week and four weeks against ε."""
     sheet = Sheet(
+        "Longer periods are relatively more exact",
         620,
         340,
         "Half-width of the error bar of a total of 200 meters, in percent of the total, "
         "against ε, for a day, a week and "
         "four weeks. Longer periods have smaller relative errors: noise stays, the total grows.",
     )
-    sheet.write(20, 30, "Longer periods are relatively more exact", bold=True, size=14)
     x, y = Axis(0.2, 4, 60, 590, log=True), Axis(0.01, 20, 280, 70, log=True)
     epsilons = [0.2, 0.5, 1, 2, 4]
     chart(
@@ -153,8 +147,6 @@ def error_against_epsilon() -> Sheet:
 
 
 def _bar(day: pf.Laws, days: int, epsilon: float) -> float:
-    from correlation import district
-
     laws = (
         day
         if days == 1
@@ -168,13 +160,13 @@ def _bar(day: pf.Laws, days: int, epsilon: float) -> float:
 def trade_off_of_errors() -> Sheet:
     """Draw the errors of the best test between two secrets."""
     sheet = Sheet(
+        "What the best detective still gets wrong",
         460,
         380,
         "The best test between two secrets: its rate of false alarms against its rate of "
         "misses. Without the numbers the "
         "two add up to 1; at ε = 1 the curve lies a little below, at ε = 3 near the corner where both are 0.",
     )
-    sheet.write(20, 30, "What the best detective still gets wrong", bold=True, size=14)
     x, y = Axis(0, 1, 60, 430), Axis(0, 1, 320, 70)
     shares = {n / 4: f"{25 * n} %" for n in range(5)}
     chart(sheet, x, y, across=shares, up=shares, names=("false alarms", "misses"))

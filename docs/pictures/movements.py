@@ -50,12 +50,12 @@ def farthest_movement() -> Sheet:
     """Draw what W_∞ is."""
     far = float(pf.winf(MU, NU))
     sheet = Sheet(
+        f"W∞ is the farthest movement: {far:g}",
         620,
         350,
         f"Two distributions of an answer, one for each value of a secret. Arrows move one onto the other; "
         f"the farthest arrow has length {far:g}, and this is what noise has to hide.",
     )
-    sheet.write(20, 30, f"W∞ is the farthest movement: {far:g}", bold=True, size=14)
     transport(sheet, NU, moves_of(MU, NU))
     return sheet
 
@@ -65,12 +65,12 @@ def near_but_for_an_outlier() -> Sheet:
     """Draw what a (z, δ)-near pair is."""
     far, near = float(pf.winf(MU, OUTLIER)), float(pf.near(MU, OUTLIER, delta=0.01))
     sheet = Sheet(
+        f"W∞ is {far:g}; without 1 % of it, {near:g}",
         620,
         350,
         f"One hundredth of the probability has to move by {far:g}, all else by at most {near:g}. "
         f"A guarantee with δ = 0.01 needs noise for {near:g} only.",
     )
-    sheet.write(20, 30, f"W∞ is {far:g}; without 1 % of it, {near:g}", bold=True, size=14)
     transport(sheet, OUTLIER, moves_of(MU, OUTLIER))
     return sheet
 
@@ -82,13 +82,11 @@ def average_movement() -> Sheet:
     found = [float(pf.wasserstein(MU, OUTLIER, p=float(p))) for p in orders]
     far = float(pf.winf(MU, OUTLIER))
     sheet = Sheet(
+        "W_p counts a rare, far movement little; W∞ counts it in full",
         620,
         340,
         f"The p-Wasserstein distance of two laws with an outlier: {found[0]:.2f} at p = 1, growing towards "
         f"W∞ = {far:g}. Bounds that use a finite p need less noise where few answers move far.",
-    )
-    sheet.write(
-        20, 30, "W_p counts a rare, far movement little; W∞ counts it in full", bold=True, size=14
     )
     x, y = Axis(1, 64, 60, 590, log=True), Axis(0, 8, 280, 70)
     chart(
@@ -119,14 +117,12 @@ def bounds_on_one_pair() -> Sheet:
         ),
     }
     sheet = Sheet(
+        "One pair, two guarantees: the noise that each bound needs",
         620,
         340,
         "The scale of Laplace noise that GWM, GAWM, DAGWM and the exact bound need for "
         "one pair of laws with an outlier: "
         "GWM hides the farthest movement and needs most, the exact bound least.",
-    )
-    sheet.write(
-        20, 30, "One pair, two guarantees: the noise that each bound needs", bold=True, size=14
     )
     top = 62
     for words, (guarantee, bounds) in asked.items():
@@ -149,17 +145,11 @@ def noise_over_two_answers() -> Sheet:
     noise = pf.calibrate([(MU, NU)], pf.Pure(1.0)).noise
     ratio = math.exp(float(pf.loss([(MU, NU)], noise, pf.Pure)))
     sheet = Sheet(
+        f"With noise, no answer is more than {ratio:.2f} times as likely under one secret",
         620,
         340,
         f"Two curves: the density of the noisy answer if the secret is a, and if it is b. Nowhere is one more "
         f"than {ratio:.2f} times the other.",
-    )
-    sheet.write(
-        20,
-        30,
-        f"With noise, no answer is more than {ratio:.2f} times as likely under one secret",
-        bold=True,
-        size=14,
     )
     x, y = Axis(-8, 12, 60, 590), Axis(0, 0.25, 280, 70)
     chart(
@@ -202,13 +192,11 @@ def families_of_noise() -> Sheet:
         for name, (family, colour) in families.items()
     }
     sheet = Sheet(
+        "Three families of noise that hide a movement of 1 equally well",
         620,
         340,
         "Densities of Laplace, Gaussian and staircase noise that hide a movement of 1 under (1, 0.001): the Gaussian "
         "is wide in the middle with short tails, Laplace has a peak, the staircase has steps.",
-    )
-    sheet.write(
-        20, 30, "Three families of noise that hide a movement of 1 equally well", bold=True, size=14
     )
     x, y = Axis(-6, 6, 60, 590), Axis(0, 0.6, 280, 70)
     chart(

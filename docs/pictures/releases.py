@@ -23,13 +23,13 @@ def a_week_with_bars() -> Sheet:
     drawn = np.random.default_rng(4).laplace(0, noise.scale, truth.height)
     bar = noise.scale * math.log(20)
     sheet = Sheet(
+        "A release: every number stands within its bar",
         620,
         340,
         "Seven daily totals of 200 made-up meters with noise, each with a bar of "
         f"±{bar:.0f}. The true totals stand beside them; they are known here "
         f"because the data are made up.",
     )
-    sheet.write(20, 30, "A release: every number stands within its bar", bold=True, size=14)
     x, y = Axis(-0.5, 6.5, 60, 590), Axis(5000, 6600, 280, 70)
     chart(
         sheet,
@@ -61,12 +61,12 @@ def pairs_of_secrets() -> Sheet:
     }
     most = max(far.values())
     sheet = Sheet(
+        "Which two values need the most noise?",
         460,
         390,
         "How far a day's sum can move (W∞) between every two levels of one hour; darker is farther. Levels 0 and 3 are "
         f"farthest apart, {most:.0f}.",
     )
-    sheet.write(20, 30, "Which two values need the most noise?", bold=True, size=14)
     for a in range(4):
         sheet.write(88, 98 + 68 * a, f"level {a}", "quiet", size=12, at="end")
         sheet.write(130 + 72 * a, 352, f"level {a}", "quiet", size=12, at="middle")
@@ -101,13 +101,13 @@ def keys_that_the_data_chooses() -> Sheet:
     above = float(batch.release(pf.Approx(1.0, 1e-6)).certificate.keys.above)
     counts = {"Bonn": 200, "Ulm": 99, "Au": 1}
     sheet = Sheet(
+        "A group of one person must not appear",
         620,
         230,
         "Three towns with 200, 99 and 1 people. Only a town whose noisy number of people "
         f"is above {above:.0f} appears, so the "
         f"town with one person does not give this person away.",
     )
-    sheet.write(20, 30, "A group of one person must not appear", bold=True, size=14)
     x = Axis(0, 210, 80, 580)
     for number, (town, count) in enumerate(counts.items()):
         top = 56 + 44 * number
@@ -129,14 +129,12 @@ def levers_of_noise() -> Sheet:
     noises = levers()
     first = next(iter(noises.values()))
     sheet = Sheet(
+        "What makes the noise smaller? One batch, one lever at a time",
         700,
         80 + 40 * len(noises),
         "The error bar of a total, in percent of it, after each lever: "
         + ", ".join(f"{name} {value:.1f} %" for name, value in noises.items())
         + ".",
-    )
-    sheet.write(
-        20, 30, "What makes the noise smaller? One batch, one lever at a time", bold=True, size=14
     )
     for number, (name, value) in enumerate(noises.items()):
         top = 52 + 40 * number
@@ -170,6 +168,7 @@ def levers() -> dict[str, float]:
 def way_to_a_prior() -> Sheet:
     """Draw how a prior is chosen."""
     sheet = Sheet(
+        "Which prior?",
         760,
         330,
         "A way to a prior: rows in an order with a public reference lead to a fitted "
@@ -177,7 +176,6 @@ def way_to_a_prior() -> Sheet:
         "to a Gaussian prior or latent classes; unrelated rows to independence; where nothing can be defended, any "
         "correlation.",
     )
-    sheet.write(20, 30, "Which prior?", bold=True, size=14)
     sheet.labelled_box(20, 120, 170, 64, ["Are rows related?", "one unit, several rows"])
     ways = [
         ("no: a sample of strangers", ["pf.Independent()", "noise of differential privacy"]),

@@ -21,8 +21,6 @@ COLOURS = {
     "warn": ("#b3261e", "#ff8a80"),
 }
 """The colours in light and in dark mode; each is readable on `paper` and `panel`."""
-LETTER = 0.55
-"""The mean width of a letter, in sizes of the font."""
 PICTURES: dict[str, Callable[[], "Sheet"]] = {}
 """What draws each picture, by the name of its file."""
 
@@ -53,12 +51,17 @@ def place(number: float) -> str:
 
 @dataclass
 class Sheet:
-    """A picture in pixels, from the upper left corner, with the text that describes it."""
+    """A picture in pixels, from the upper left corner, with its title and the text that describes it."""
 
+    title: str
     width: float
     height: float
     description: str
-    parts: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        """Write the title."""
+        self.write(20, 30, self.title, bold=True, size=14)
 
     def box(
         self,
@@ -141,13 +144,6 @@ class Sheet:
             f'<text class="{colour}" x="{place(x)}" y="{place(y)}" font-size="{place(size)}" '
             f'text-anchor="{at}"{weight}>{escape(words, quote=False)}</text>'
         )
-
-    def lines(
-        self, x: float, y: float, words: Sequence[str], colour: str = "ink", **look: object
-    ) -> None:
-        """Write several lines of text below each other."""
-        for number, line in enumerate(words):
-            self.write(x, y + 17 * number, line, colour, **look)  # type: ignore[arg-type]
 
     def labelled_box(
         self,

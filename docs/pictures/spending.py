@@ -28,6 +28,7 @@ def a_month_of_days() -> Sheet:
     found = [totals(days, pf.Laplace(SCALE)) for days in DAYS]
     names = list(found[0])
     sheet = Sheet(
+        "A release every day: what it costs in total",
         620,
         340,
         f"Total loss of daily releases against the number of days. After four weeks group privacy counts "
@@ -35,7 +36,6 @@ def a_month_of_days() -> Sheet:
         f"the chain {found[-1][names[2]]:.2f}: only these "
         f"converge.",
     )
-    sheet.write(20, 30, "A release every day: what it costs in total", bold=True, size=14)
     x, y = Axis(1, 28, 60, 590), Axis(0, 12, 280, 70)
     chart(
         sheet,
@@ -66,12 +66,12 @@ def endless_schedule() -> Sheet:
     """Draw what an hour is exposed to by a schedule without end."""
     hours = list(range(1, 49))
     sheet = Sheet(
+        "Hours that are far away add nothing more",
         620,
         340,
         "What all releases together reveal of one hour, against how many hours before and after it are published too. "
         "Each further hour adds less; the total stops growing, so a schedule without end has a finite cost.",
     )
-    sheet.write(20, 30, "Hours that are far away add nothing more", bold=True, size=14)
     x, y = Axis(1, 48, 60, 590), Axis(0, 1, 280, 70)
     chart(
         sheet,
@@ -100,13 +100,13 @@ def endless_schedule() -> Sheet:
 def budget_of_an_account() -> Sheet:
     """Draw an account that refuses what would pass its limit."""
     sheet = Sheet(
+        "An account refuses what would pass its limit",
         620,
         250,
         "An account with limit 2: three releases are charged in turn, a fourth would "
         "pass the limit and is refused before "
         "a private row is read.",
     )
-    sheet.write(20, 30, "An account refuses what would pass its limit", bold=True, size=14)
     x, charges = Axis(0, 2.4, 40, 600), (0.8, 0.6, 0.4, 0.5)
     at, colours = 0.0, ("first", "first", "first", "warn")
     for number, (cost, colour) in enumerate(zip(charges, colours, strict=True), start=1):

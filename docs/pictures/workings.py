@@ -12,13 +12,13 @@ ROOT = Path(__file__).parents[2]
 def from_query_to_release() -> Sheet:
     """Draw the steps of a release."""
     sheet = Sheet(
+        "From a query to a release",
         860,
         210,
         "Five steps from left to right: a query and a scenario, the laws of the answer, "
         "the noise, the ledger, the release. "
         "Only the last step reads private rows.",
     )
-    sheet.write(20, 30, "From a query to a release", bold=True, size=14)
     steps = (
         ["query + scenario", "what is computed,", "what is protected"],
         ["laws", "of the answer under", "each secret"],
@@ -42,13 +42,13 @@ def from_query_to_release() -> Sheet:
 def who_sees_what() -> Sheet:
     """Draw who is trusted and who is not."""
     sheet = Sheet(
+        "Who is trusted, and who is not",
         760,
         250,
         "Left of a line, who is trusted: the curator with the rows and the ledger. Right "
         "of it, everybody else: they see "
         "published numbers, certificates and reports, and may know the prior.",
     )
-    sheet.write(20, 30, "Who is trusted, and who is not", bold=True, size=14)
     sheet.labelled_box(30, 60, 200, 60, ["private rows", "seen by the curator alone"])
     sheet.labelled_box(30, 150, 200, 60, ["ledger", "costs, no rows"])
     sheet.labelled_box(290, 105, 130, 60, ["pufferflow", "noise, cost, proof"])
@@ -71,13 +71,13 @@ def layers_of_packages() -> Sheet:
     contracts = settings["tool"]["importlinter"]["contracts"]
     layers = next(one["layers"] for one in contracts if one["type"] == "layers")
     sheet = Sheet(
+        "A package imports only from layers below its own",
         620,
         60 + 44 * len(layers),
         f"The packages of the library in {len(layers)} layers, the command line at the "
         "top and the core at the bottom; each "
         "imports only from layers below.",
     )
-    sheet.write(20, 30, "A package imports only from layers below its own", bold=True, size=14)
     for number, layer in enumerate(layers):
         names = layer.split(" | ")
         wide = 540 / len(names)
@@ -104,13 +104,13 @@ def steps_in_time(sheet: Sheet, top: float, steps: list[tuple[str, str, str]]) -
 def night_of_a_job() -> Sheet:
     """Draw a scheduled run."""
     sheet = Sheet(
+        "A night of a job",
         860,
         170,
         "A night of a job: the period ends at midnight, cron starts the run at two, the "
         "plan reads public columns, the ledger "
         "reserves the cost, rows are read once, a table is written, the cost is committed.",
     )
-    sheet.write(20, 30, "A night of a job", bold=True, size=14)
     steps_in_time(
         sheet,
         84,
@@ -131,13 +131,13 @@ def night_of_a_job() -> Sheet:
 def crash_and_retry() -> Sheet:
     """Draw what a crash leaves behind."""
     sheet = Sheet(
+        "A crash costs nothing twice",
         860,
         170,
         "A run crashes after the cost was reserved and before it was committed. The next "
         "run finds the reservation, draws "
         "noise again under the same cost, and commits: the period is charged once.",
     )
-    sheet.write(20, 30, "A crash costs nothing twice", bold=True, size=14)
     steps_in_time(
         sheet,
         84,
@@ -157,13 +157,13 @@ def crash_and_retry() -> Sheet:
 def sensitive_or_public() -> Sheet:
     """Draw which columns are read when."""
     sheet = Sheet(
+        "Which columns are public, and when are they read?",
         620,
         260,
         "A table with the columns meter, hour and district, which are public and read "
         "when planning, and level, which is "
         "private and read once, at the release.",
     )
-    sheet.write(20, 30, "Which columns are public, and when are they read?", bold=True, size=14)
     for number, (name, words) in enumerate(
         (
             ("meter", "which rows belong together"),
