@@ -1,6 +1,7 @@
 """The first screen: true sentences for the person who signs, and lights whose colours follow from proven numbers."""
 
 import math
+import re
 
 import numpy as np
 import polars as pl
@@ -188,3 +189,15 @@ def test_a_release_that_was_charged_is_not_called_uncounted(tmp_path):
     assert "Charged" in charged[: charged.index("</header>")]
     assert "Not counted" not in charged
     assert "Not counted" in uncounted[: uncounted.index("</header>")]
+
+
+def test_what_is_left_of_a_divergence_names_its_order():
+    """A Rényi divergence is no ε: the first screen and the explanation say its order in the same words."""
+    frame = pl.DataFrame({"hour": range(24), "on": [0, 1] * 12})
+    secret = pf.Secret("on", domain=[0, 1], missing=0)
+    prior = pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]])
+    batch = pf.protect(frame, pf.Scenario(secret, prior, order_by="hour")).private_sum("on")
+    plan = batch.plan(pf.Renyi(2, 0.5))
+    light = plan.evidence().first.lights[0].sentence
+    words = re.search(r"epsilon \S+ at alpha 2", light)[0]
+    assert words in plan.explain()

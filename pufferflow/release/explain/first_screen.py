@@ -16,9 +16,10 @@ from pufferflow.models.secret import Presence
 from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.release.explain.check import check
 from pufferflow.release.explain.sentences import queries_in_words
+from pufferflow.release.explain.what_if import loss_in_words, nothing_assumed
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.reports.evidence import FirstScreen, Light, Odds, Verdict, WhatIf
-from pufferflow.reports.numbers import CERTAIN, at_most, even_odds, fold, right_guesses
+from pufferflow.reports.numbers import CERTAIN, even_odds, fold, right_guesses
 from pufferflow.reports.text import lines, phrase
 
 GREEN, AMBER, RED = "green", "amber", "red"
@@ -78,7 +79,7 @@ def _if_wrong(plan: CalibratedNoise, cases: Sequence[WhatIf]) -> Light:
     """Return the light for rows that depend on each other in any way."""
     scenario = plan.request.scenario
     within, wrong = scenario.group_in_words, phrase("any_way", scenario.group_in_words)
-    if all(prior.any_correlation for prior in scenario.priors):
+    if nothing_assumed(plan):
         return Light(IF_WRONG, GREEN, "Holds", phrase("nothing_assumed", within))
     left = next((case.epsilon for case in cases if case.wrong == wrong), None)
     kind = plan.guarantee.kind
@@ -86,8 +87,8 @@ def _if_wrong(plan: CalibratedNoise, cases: Sequence[WhatIf]) -> Light:
         return Light(IF_WRONG, RED, "Not known", phrase("left_unknown", within))
     if left <= plan.guarantee.loss * _CLOSE:
         return Light(IF_WRONG, GREEN, "Holds", phrase("left_as_it_is", within))
-    odds = odds_of(kind.at(left))
-    loss = f"{plan.guarantee.measure} {at_most(left)}"
+    kept = kind.at(left)
+    odds, loss = odds_of(kept), loss_in_words(kept)
     if odds is None:
         return Light(IF_WRONG, RED, "Weaker", phrase("left_without_odds", within, loss))
     factor, even = fold(odds.epsilon), even_odds(odds.epsilon, odds.delta)

@@ -78,7 +78,7 @@ def _other_correlation(plan: CalibratedNoise) -> WhatIf | None:
         return None
     kind = plan.guarantee.kind
     kept = plan.guarantee if kind is None else kind.at(group)
-    words = phrase("still_kept", _loss_in_words(kept), _protects(kept))
+    words = phrase("still_kept", loss_in_words(kept), _protects(kept))
     wrong = phrase("any_way", plan.request.scenario.group_in_words)
     return WhatIf(wrong, words, group, plan.guarantee.measure)
 
@@ -111,7 +111,7 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
     except PufferflowError:
         return None
     left = None if guarantee.kind is None else guarantee.loss
-    words = phrase("left", _loss_in_words(guarantee), _protects(guarantee))
+    words = phrase("left", loss_in_words(guarantee), _protects(guarantee))
     return WhatIf(wrong, words, left, guarantee.measure)
 
 
@@ -125,7 +125,8 @@ def _protects(guarantee: Guarantee) -> bool:
     return any(right_guesses(guarantee.approx_epsilon(one), one) <= CERTAIN for one in deltas)
 
 
-def _loss_in_words(guarantee: Guarantee) -> str:
+def loss_in_words(guarantee: Guarantee) -> str:
+    """Return a loss with the numbers that it means nothing without: its order, δ and total variation."""
     if guarantee.kind is None:
         return repr(guarantee)
     numbers = guarantee.numbers()
