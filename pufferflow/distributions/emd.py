@@ -1,8 +1,8 @@
 """W_p of two finite laws on R^d, and cheapest plans, by POT's exact network simplex: the only file that imports POT.
 
-Any coupling gives an upper bound, so the result is the cost of a coupling; POT's dual potentials bound its distance
-from the optimum. POT compares costs with an absolute tolerance, so it fails among the huge costs of a high p (at p=40
-it returned three times W_∞): where the gap is wide, costs are cut off at twice W_∞ and solved again.
+Any coupling gives an upper bound, so the result is the cost of a coupling. POT's dual potentials bound the gap to the
+optimum. POT compares costs with an absolute tolerance, so it fails for the huge costs of a high p: at p=40 it returned
+three times W_∞. Where the gap is wide, costs are cut off at twice W_∞ and solved again.
 """
 
 import math

@@ -287,10 +287,11 @@ _SHOWN = 6
 @final
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Law(InNotebooks):
-    """A law with finitely many atoms: `values` of shape (n,) or (n, d), and weights with sum 1.
+    """A law with finitely many values: `values` of shape (n,) or (n, d), and weights with sum 1.
 
-    Atoms are sorted, equal ones merged, those of weight 0 dropped. Weights that are all Fractions (or whole numbers)
-    make the law `exact`: its weights stay rational, and W_∞ and nearness of exact laws are exact.
+    Values (its atoms) are sorted, equal ones are merged, and those of weight 0 are dropped. Weights that are all
+    Fractions (or whole numbers) make the law `exact`. Then its weights stay rational, and W_∞ and nearness of exact
+    laws are exact.
 
     >>> Law([3, 1, 1], [0.5, 0.25, 0.25])
     Law([1, 3], [0.5, 0.5])
@@ -339,8 +340,8 @@ class Law(InNotebooks):
     ) -> "Law":
         """Return the exact law of one row drawn at random from a column of numbers (or rows of an (n, d) array).
 
-        `counts` says how often each value stands in the column, if it was counted before. Use it on public references
-        only: the law of private rows is itself private.
+        `counts` gives how often each value occurs, if the column is already counted. Use it on public references only:
+        the law of private rows is itself private.
 
         >>> Law.empirical([1, 1, 2])
         Law([1, 2], [Fraction(2, 3), Fraction(1, 3)])
@@ -440,7 +441,7 @@ class Law(InNotebooks):
         return self._made(_sum(self.values, offset), self.masses, self.total)
 
     def map(self, function: Callable[[Array], npt.ArrayLike]) -> "Law":
-        """Return the law of function(X); the function is given all atoms as one array and returns one value for each.
+        """Return the law of function(X); the function receives all atoms as one array and returns one value for each.
 
         >>> Law([-1, 0, 1], [0.25, 0.5, 0.25]).map(abs)
         Law([0, 1], [0.5, 0.5])

@@ -19,7 +19,8 @@ _PSD_SLACK = 1e-12
 class GaussianLaw(InNotebooks):
     """N(mean, covariance): two numbers on R; on R^d a vector and a matrix (one number c means c·I).
 
-    The covariance may be singular; it is symmetric and has no eigenvalue below −1e−12 times its largest.
+    The covariance must be symmetric. It may be singular: negative eigenvalues are allowed down to −1e−12 times the
+    largest.
 
     >>> GaussianLaw(0, 4)
     GaussianLaw(0.0, 4.0)

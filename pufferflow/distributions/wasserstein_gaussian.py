@@ -114,8 +114,8 @@ def _from_bounds(least: float, most: float, note: str) -> Distance[AffineCouplin
 def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distance[AffineCoupling]:
     """Return the smallest z with (z, δ)-nearness (M4).
 
-    For equal covariances: move by u, ‖u‖ ≤ z, then couple maximally; N(0,C) and N(v,C) overlap in all but
-    2Φ(‖v‖_C/2)−1, and half-spaces show that nothing does better. So z = min ‖u‖ with ‖m₁−m₂−u‖_C ≤ 2Φ⁻¹((1+δ)/2).
+    For equal covariances: move by u, ‖u‖ ≤ z, then couple maximally. N(0,C) and N(v,C) overlap in all but
+    2Φ(‖v‖_C/2)−1, and half-spaces show that no coupling does better. So z = min ‖u‖ with ‖m₁−m₂−u‖_C ≤ 2Φ⁻¹((1+δ)/2).
     For different covariances: a bound by the Euclidean W_2 coupling.
     """
     if delta == 0:
@@ -237,8 +237,8 @@ def _norm_ratio(dimension: int, norm: float) -> float:
 def _absolute_moment(mean: float, deviation: float, p: float) -> tuple[float, float]:
     """Return bounds of (E|N(mean, deviation²)|^p)^(1/p), which meet where Kummer's function can be evaluated.
 
-    Elsewhere: below by the mean (and by p=2 for p ≥ 2), above by Minkowski and, for p ≥ 2, by hypercontractivity,
-    ‖m + sZ‖_p ≤ √(m² + (p−1)s²).
+    Elsewhere the lower bound is the mean (and the moment of p=2 for p ≥ 2). The upper bound is Minkowski's and, for p ≥
+    2, that of hypercontractivity: ‖m + sZ‖_p ≤ √(m² + (p−1)s²).
     """
     log_central = float(scipy.special.gammaln((p + 1) / 2)) - math.log(math.pi) / 2
     central = deviation * math.sqrt(2) * math.exp(min(log_central / p, 700.0))
