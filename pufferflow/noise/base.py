@@ -40,9 +40,9 @@ Family = Callable[[float], "Noise"]
 class Noise(InNotebooks, abc.ABC):
     """Base class of the noises.
 
-    To add one, write a frozen dataclass with a field `scale` (or a property of this name that is its first field), and
-    the abstract methods below: all in units of the scale, for shifts ≥ 0. Ledgers store its name and its fields,
-    which are numbers, and reports draw it from them.
+    To add one, write a frozen dataclass with the abstract methods below. Its first field is `scale`, or has another
+    name and a property `scale` returns it. Methods work in units of the scale, for shifts ≥ 0. Ledgers store the name
+    and the fields, which are numbers, and reports draw the noise from them.
     """
 
     norm: ClassVar[float]
@@ -217,7 +217,7 @@ class Noise(InNotebooks, abc.ABC):
     @overload
     def zcdp(self, shift: Many) -> Floats: ...
     def zcdp(self, shift: float | Many) -> float | Floats:
-        """Return the least ρ known with D_α ≤ ρα for the noise around two answers, of all orders α > 1.
+        """Return the least known ρ with D_α ≤ ρα for the noise around two answers, for all orders α > 1.
 
         >>> import pufferflow as pf
         >>> pf.Gaussian(1.0).zcdp(2.0), round(pf.Laplace(1.0).zcdp(1.0), 4)
@@ -230,7 +230,7 @@ class Noise(InNotebooks, abc.ABC):
     @overload
     def gdp(self, shift: Many) -> Floats: ...
     def gdp(self, shift: float | Many) -> float | Floats:
-        """Return the least known μ: the noise around two answers is no easier to distinguish than N(0, 1) and N(μ, 1).
+        """Return the least known μ: two answers are at least as hard to distinguish as N(0, 1) and N(μ, 1).
 
         >>> import pufferflow as pf
         >>> pf.Gaussian(2.0).gdp(1.0), round(pf.Laplace(1.0).gdp(1.0), 4)
@@ -333,9 +333,9 @@ class Noise(InNotebooks, abc.ABC):
     ) -> Floats:
         """Return independent draws of the noise, on the grid of `noise.grid`.
 
-        Without `rng` they come from the operating system's randomness. A seeded Generator is for tests and
-        simulations: its draws can be repeated by anybody. To publish an answer use `release`, whose result says whether
-        it may be published. The sampler is described in `pufferflow.noise.sampler`.
+        Without `rng` they come from the operating system's randomness. A seeded Generator is for tests and simulations:
+        whoever has the seed can repeat its draws. To publish an answer use `release`, whose result says whether it may
+        be published. The sampler is described in `pufferflow.noise.sampler`.
 
         >>> import pufferflow as pf
         >>> pf.Laplace(1.0).sample(3).shape
@@ -350,8 +350,8 @@ class Noise(InNotebooks, abc.ABC):
         """Return the answers with noise added, all on one grid that does not depend on them (M13).
 
         The grid is the power of two next below scale/1024, or the width given as `grid` (at most scale/1024). Rounding
-        to it moves each answer by up to half its width, and two answers up to one width further apart, which the
-        calibration has to count unless all answers are multiples of it.
+        to it moves each answer by up to half its width, and two answers up to one width further apart. The calibration
+        has to count that, unless all answers are multiples of the width.
 
         >>> import pufferflow as pf
         >>> noisy = pf.Laplace(1.0).release([10, 20])

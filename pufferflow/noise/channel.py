@@ -4,7 +4,7 @@ Draws with exactly the probabilities of a table of rational numbers, many at a t
 
 A uniform number in [0, 1) is read bit by bit, and the output is the number of cumulative probabilities that are not
 above it. 32 bits decide that, unless a cumulative probability lies between the same two multiples of 2⁻³² as the
-number; then more bits are read until they decide.
+number. Then more bits are read until they decide.
 
 All probabilities are rational, so that losses of channels are exact, and draws have exactly these probabilities.
 """
@@ -277,8 +277,8 @@ class Drawn(InNotebooks):
 class Channel(InNotebooks, HelpfulAttributes):
     """A mechanism γ(y|x) that reads columns of a row and publishes one of finitely many outputs.
 
-    `reads` is a column, or a list of several whose values it is given as tuples; None of a column that is named where
-    the channel is used. `probabilities` has a row for every input and a column for every output; floats are read as the
+    `reads` is a column, or a list of columns whose values arrive as tuples. It is None if the column is named where the
+    channel is used. `probabilities` has a row for every input and a column for every output; floats are read as the
     decimals they are written as. The output None is an erased value, null in a column.
 
     >>> coin = Channel("x", inputs=[0, 1], outputs=["no", "yes"], probabilities=[[0.75, 0.25], [0.25, 0.75]])
@@ -355,8 +355,8 @@ class Channel(InNotebooks, HelpfulAttributes):
     ) -> Self:
         """Return the channel that adds noise to a number and publishes the output next to it.
 
-        Rounding noise is post-processing, so what `noise` guarantees holds, up to a relative 1e-12 by which the
-        channel's probabilities are off from those of the noise; what `cost` says of the channel is exact.
+        Rounding noise is post-processing, so the guarantee of `noise` holds, up to a relative 1e-12: the error of the
+        channel's probabilities. The channel's own `cost` is exact.
 
         >>> import pufferflow as pf
         >>> Channel.of_noise("x", [0, 1], [0, 1], pf.Laplace(1.0)).probability(0, 1) < 0.31
@@ -469,7 +469,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         return self.family(epsilon)
 
     def erased(self, share: float) -> "Channel":
-        """Return the same with each output erased with a probability: η falls by that share, ε stays.
+        """Return the channel that also erases each output with a probability: η falls by that share, ε stays.
 
         >>> import pufferflow as pf
         >>> half = pf.local.randomized_response(["no", "yes"], epsilon=1.0).erased(0.5)
@@ -515,11 +515,11 @@ class Channel(InNotebooks, HelpfulAttributes):
         return [self.outputs[at] for at in self.draw(places, bits).tolist()]
 
     def release(self, given: Sequence[Any], rng: np.random.Generator | None = None) -> Drawn:
-        """Return an output for each input, and whether they may be published: not if they can be drawn again."""
+        """Return an output for each input, and whether they may be published: not if a seed can draw them again."""
         return Drawn(tuple(self.sample(given, rng)), rng is None)
 
     def to_json(self) -> str:
-        """Return the channel as JSON text, which `from_json` reads back unchanged, but for others of its kind."""
+        """Return the channel as JSON text. `from_json` reads back all of it but the way to change its ε (`at`)."""
         rows = [[str(one) for one in row] for row in self.probabilities]
         stored = {
             "reads": self.reads,

@@ -1,8 +1,8 @@
 """Staircase noise: the least expected error any noise can have for a pure guarantee, and its shape (M12).
 
-Between two shifts at which jumps meet, both integrals of a staircase, E e^((α−1)·loss) and the hockey stick, are linear
-in the shift. So the longest shift that keeps a guarantee has a closed form in a few losses, for every shape, and the
-shape of the least expected error is searched. The result is only a shape: a bound proves its scale.
+Between two shifts at which jumps meet, E e^((α−1)·loss) and the hockey stick of a staircase are linear in the shift. So
+for every shape the longest shift that keeps a guarantee has a closed form in a few losses. The shape of the least
+expected error is searched. The result is only a shape: a bound proves its scale.
 """
 
 import functools
@@ -48,7 +48,7 @@ _RTOL = 1e-10
 @suggests_arguments
 @dataclass(frozen=True)
 class Staircase(Noise):
-    """Staircase noise: e^(−ε) less likely at every step of one sensitivity, the fall set at a share gamma of it (M12).
+    """Staircase noise: its density falls by e^(−ε) with every step of one sensitivity, at a share gamma of it (M12).
 
     A movement by the sensitivity costs exactly epsilon, and any smaller one no more. `gamma` is the one with the least
     expected error, 1/(1 + e^(ε/2)), unless given. The density has jumps, so the loss of two laws need not fall as the
@@ -88,7 +88,7 @@ class Staircase(Noise):
     def of(cls, epsilon: float | None = None, gamma: float | None = None) -> "StaircaseFamily":
         """Return the family with this fall per step, to be calibrated by its sensitivity.
 
-        Left out, epsilon is what suits the guarantee: its own ε if it is pure. So is `gamma`.
+        An epsilon that is left out is chosen for the guarantee: its own ε if it is pure. So is `gamma`.
 
         >>> Staircase.of(epsilon=1.0, gamma=0.5)(3.0)
         Staircase(sensitivity=3.0, epsilon=1.0, gamma=0.5)
@@ -444,7 +444,8 @@ def _candidates(promises: Sequence[Guarantee], gamma: float | None) -> Iterator[
 def gammas_of_tv(epsilon: float, tv: float) -> list[float]:
     """Return the shares with which a movement of one step has this total variation: M12's formula, solved (M12).
 
-    It rises from (1 − e^(−ε))/2 at γ = 0 to tanh(ε/2) at γ = 1/2, and falls back to where it began at γ = 1.
+    The total variation rises from (1 − e^(−ε))/2 at γ = 0 to tanh(ε/2) at γ = 1/2. From there it falls back, to the
+    same value at γ = 1.
 
     >>> [round(gamma, 4) for gamma in gammas_of_tv(1.0, 0.3234)], gammas_of_tv(1.0, 0.5)
     ([0.0138, 0.9641], [])
