@@ -182,7 +182,7 @@ class LossCurve(abc.ABC):
 
 
 class Bound(InNotebooks, abc.ABC):
-    """Base class of the bounds: `parts` computes all that does not depend on the scale, as one or more loss curves.
+    """Base class of the bounds: `parts` computes everything that does not depend on the scale, as loss curves.
 
     To add one, write a frozen dataclass with this method, and a `LossCurve`. With the class attributes below,
     `bound=`, "auto", comparisons and reports use it as soon as the package's `__init__` registers it.

@@ -71,7 +71,7 @@ def read_norm(norm: object) -> float | None:
 @suggests_arguments
 @dataclass(frozen=True)
 class GWM(Bound):
-    """RPP Theorem 3.3 (M3): the loss is that of the noise over a ball of radius max W_∞(mu, nu).
+    """The general Wasserstein mechanism (RPP Theorem 3.3, M3): noise for movements up to max W_∞(mu, nu).
 
     `norm` is the norm of movements in R^d; left out, it is the noise's own (1 for Laplace, 2 for the others).
 
@@ -112,11 +112,13 @@ def _unbounded() -> Refused:
 @suggests_arguments
 @dataclass(frozen=True)
 class GAWM(Bound):
-    """RPP Theorem 4.3, tightened (M4): all pairs are (z, delta)-near, and the loss is that of a ball of radius z.
+    """The general approximate Wasserstein mechanism (RPP Theorem 4.3, tightened, M4): it leaves out a share `delta`.
 
-    It needs a guarantee whose δ is at least `delta`: `pf.ApproxRenyi`, or `pf.Approx`, where the noise's own hockey
-    stick for the rest is counted too. The paper adds α/(α−1)·log(1/(1−delta)) to the loss; that term is not
-    needed, and `as_printed=True` adds it for comparison.
+    All pairs are (z, delta)-near, and the loss is that of the noise over movements up to z.
+
+    It needs a guarantee whose δ is at least `delta`: `pf.ApproxRenyi` or `pf.Approx`. For `pf.Approx` the noise spends
+    the rest of δ. The paper adds α/(α−1)·log(1/(1−delta)) to the loss. That term is not needed; `as_printed=True` adds
+    it for comparison.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -180,7 +182,7 @@ class GAWM(Bound):
 @suggests_arguments
 @dataclass(frozen=True)
 class Group(Bound):
-    """The fallback that is always valid (M7): the loss is that of a ball as wide as the answers can be apart.
+    """Group privacy, the fallback that is always valid (M7): noise for the largest distance of two answers.
 
     It uses only the supports of the laws, and holds for every prior with these supports.
 

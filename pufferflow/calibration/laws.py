@@ -268,8 +268,8 @@ SMALLEST: Final = LawsSize()
 class Laws(InNotebooks, Sequence[Pair], abc.ABC):
     """The pairs of laws of one answer, and the distances that hold for all of them.
 
-    A bound calls for a movement (`winf`, `near`, `span`), the chain behind the laws (`walks`), or all `pairs`.
-    Where a prior has a shorter way to a distance than through its pairs, its subclass overrides the method.
+    A bound uses a movement (`winf`, `near`, `span`), the chain behind the laws (`walks`), or all `pairs`. A subclass
+    overrides the method of a distance if its prior gives that distance without listing pairs.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(secret=pf.Secret("paid", domain=[0, 1]), prior=pf.AnyCorrelation())

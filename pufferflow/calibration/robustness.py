@@ -37,12 +37,12 @@ class Planned(Protocol):
 def robustness(
     promised: Calibration | Planned, prior_error: float = 0.0, *, ratio: float = 0.0
 ) -> Guarantee:
-    """Return the guarantee that holds although the true prior is not in Θ, but near one member of it (M30).
+    """Return the guarantee that is left if the true prior is not in the scenario, but near one of its priors (M30).
 
     `prior_error` is Δ': under every secret, a movement of at most Δ' takes the answer's true law to the law under that
-    member (W_∞). `ratio` is Δ: under every secret, no event of the data is more than e^Δ times as likely under one of
-    the two as under the other (D_∞, both directions). Both errors may be present. For a plan Δ' is a movement of all
-    its sums together, in the norm of its noise.
+    prior (W_∞). `ratio` is Δ: under every secret, both priors give any event of the data probabilities within a factor
+    e^Δ (D_∞, both directions). Both errors may be present. For a plan Δ' is a movement of all its sums together, in the
+    norm of its noise.
 
     >>> import pufferflow as pf
     >>> c = pf.calibrate([(pf.Law.point(0), pf.Law.point(1))], pf.Renyi(4, 2.0), noise=pf.Gaussian)
