@@ -330,15 +330,15 @@ _MOST_STEPS = 10_000
 class CoveringMovement:
     """Bounds for all patterns whose rows are among those given, whatever their cells.
 
-    `of_one_cell` are the laws of all rows in a single cell. Its walks are valid for every split into cells: outputs
-    depend on a row only through its exposure ℓ_t, a sum over the answers that the row touches (M20), and each row
-    touches the answers of one cell, with the same weights in all cells.
+    `of_one_cell` are the laws of all rows in a single cell. Its walks are valid for every split into cells. Outputs
+    depend on a row only through its exposure ℓ_t, a sum over the answers that the row touches (M20). Each row touches
+    the answers of one cell, with the same weights in all cells.
 
     The walks are valid for every smaller pattern, too. Rows that a pattern does not have, or that are not queried, have
     the exposure 0 along the same chain. Its kernels over gaps are products of its own, and its marginals do not depend
     on which rows are there. Messages grow with exposures, and there are fewer secret rows. So all groups have to begin
-    at the same position, unless positions may be shifted (`Prior.repeats`). On a star (M21), which has no positions,
-    n rows reveal no more of the class than n queried rows, and a secret row that is not queried leaves n − 1 others.
+    at the same position, unless positions may be shifted (`Prior.repeats`). A star (M21) has no positions. There n rows
+    reveal no more of the class than n queried rows. A secret row that is not queried leaves n − 1 others.
 
     Movements are those of the group (`Cells`), or of one cell where `scattered` says that no split moves farther. The
     place has the largest number of answers, if the cells of rows are unknown.

@@ -1,10 +1,10 @@
 """Gaussian rows in hidden classes: the translation in each class, and the loss about the class (M54).
 
 Given the class the secret's value translates the other rows, and answers lose ε_c. The value also makes one class more
-likely than another, by π_a(c)/π_b(c): that ratio is charged once, whatever the queries. With v_c how likely an output
-is given class c and b, P(S|a) ≤ Σ π_a(c)·e^{ε_c}·v_c and P(S|b) = Σ π_b(c)·v_c, where v_c ≤ e^{D(c,c')}·v_c' by the
-most that the other rows can do: all of them are replaced (M7), or, where two classes differ in their means alone,
-translated by the difference. With Gaussian noise the class counts as revealed.
+likely than another, by π_a(c)/π_b(c). That ratio is charged once, for any number of queries. Let v_c be the probability
+of an output given class c and value b. Then P(S|a) ≤ Σ π_a(c)·e^{ε_c}·v_c and P(S|b) = Σ π_b(c)·v_c. Here v_c ≤
+e^{D(c,c')}·v_c', by the most that the other rows can do. All of them are replaced (M7), or translated by the difference
+where two classes differ in their means alone. With Gaussian noise the class counts as revealed.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -175,8 +175,8 @@ _LEAST_MASS = 1e-290
 class JointLaws:
     """Vectors Σ_t steps[kinds[t], X_t] along a chain: their laws given the state of any one row.
 
-    Where the first row may have several laws, a state has a law of the past for each of them; any mixture of these is
-    then possible, and W_∞ of two mixtures is not above that of their worst parts.
+    Where the first row may have several laws, a state has a law of the past for each of them. Any mixture of these is
+    then possible. W_∞ of two mixtures is at most that of their worst parts.
     """
 
     def __init__(self, chain: Chain, steps: Floats, kinds: Indices) -> None:
@@ -276,7 +276,7 @@ def many_atoms(chain: Chain, disjoint_rows: Indices) -> bool:
     """Return whether laws are too large to be compared, before any is listed.
 
     `disjoint_rows` counts the rows of each of some answers that share no row. n such rows have n + 1 sums or more, one
-    less given a row of them, and answers together have the product; fewer only where a transition is impossible.
+    less given a row of them. Answers together have the product. Only impossible transitions make these numbers smaller.
     """
     log_atoms = float(np.log1p(disjoint_rows).sum()) - math.log(2)
     every = bool((chain.kernels > 0).all())

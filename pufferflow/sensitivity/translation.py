@@ -1,10 +1,9 @@
-"""How far answers move if the rows or the columns of a group are translated with one value.
+"""How far answers move if all rows of a group are translated with one value, or one row's columns (M15, M53).
 
-How far answers about several columns move if all rows are translated with the columns of one of them (M15, M53).
-
-Row r moves in column c by some share, from nothing to all, of its translation, and by no more than its domain is wide:
-releases clamp values to the domain, column by column. So an answer moves by at most the larger of the sums of its
-positive and of its negative terms, over rows and columns, each at most its weight times the width.
+Row r moves in column c by some share, from nothing to all, of its translation, and by at most the width of its domain.
+For releases clamp values to the domain, column by column. The terms of an answer, over rows and columns, are each at
+most their weight times the width. So the answer moves by at most the sum of its positive terms or that of its negative
+ones, whichever is larger.
 
 The columns of the secret row change by any vector of the product of intervals. Where covariances are products of those
 of rows and those of columns each column follows its own change; the sums over columns then add. Otherwise sums without
@@ -200,8 +199,8 @@ class Translation:
     def _attained(self, place: int) -> bool:
         """Return whether the movement is exact for a single answer: no other row moves, or only an unconstrained one.
 
-        Then the answer is monotone in that row, so the translation is the quantile coupling; and a Gaussian with a
-        variance above 0 has values that clamping lets move all the way, and values that it keeps in place.
+        Then the answer is monotone in that row, so the translation is the quantile coupling. A Gaussian with a variance
+        above 0 has values that move all the way, and values that clamping keeps in place.
         """
         positions, at = self.question.positions, self.places[[min(place, len(self.places) - 1)]]
         if (
