@@ -326,8 +326,8 @@ def impossible(noise: Noise, guarantee: Guarantee) -> Refused:
     if isinstance(guarantee, Pure) and guarantee.epsilon > 0:
         instead = "noise=pf.Laplace, or pf.Approx(epsilon, delta) or pf.Renyi(alpha, epsilon) with this noise"
     return Refused(
-        f"{type(noise).__name__} noise of any scale does not keep {guarantee!r} here.",
-        allowed="a guarantee whose loss is finite with this noise and can be brought down to its limit",
+        f"No scale of {type(noise).__name__} noise keeps {guarantee!r} here.",
+        allowed="a guarantee that this noise can keep at some scale",
         instead=instead,
     )
 

@@ -54,7 +54,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
             )
     if noise is JointGaussian or isinstance(noise, JointGaussian):
         raise Refused(
-            "Joint noise for one law of answers: it is calibrated for the sums of a batch together.",
+            "Joint noise is calibrated for several sums together, not for one answer.",
             allowed='noise="joint" in a plan, or pf.calibrate_joint for laws of two outputs',
             instead="noise=pf.Gaussian",
         )
@@ -342,8 +342,8 @@ def loss(
     pieces = read_laws(pairs)
     if not isinstance(noise, Noise):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
         raise UsageError(
-            "The noise is not a noise with a scale.",
-            allowed="a noise, as pf.Laplace(1.0)",
+            "The given noise has no scale.",
+            allowed="a noise with its scale",
             instead="pf.Laplace(1.0)",
         )
     known = read_kind(kind)
@@ -416,7 +416,7 @@ def calibrate_joint(
     ranges = np.abs(shifts).max(axis=0)
     if not (ranges > 0).all():
         raise Refused(
-            "One of both outputs does not move, so joint noise cannot be less than independent noise.",
+            "One of the two outputs does not move, so joint noise cannot be less than independent noise.",
             allowed="two outputs that the secret moves",
             instead="pf.calibrate for the other output, with noise=pf.Gaussian",
         )
@@ -450,14 +450,14 @@ def _shifts_of(pair: Pair) -> Array:
     mu, nu = finite_laws(pair)
     if mu.dimension != 2:
         raise Refused(
-            f"Joint noise for an answer of {mu.dimension} coordinates.",
+            f"Joint noise needs an answer of two coordinates, and this one has {mu.dimension}.",
             allowed="laws of two outputs together",
             instead="pf.calibrate, with noise=pf.Gaussian",
         )
     if len(mu) * len(nu) > _MOST_SHIFTS:
         raise Refused(
             "The laws of a pair have too many atoms to list all shifts between them.",
-            allowed=f"{_MOST_SHIFTS} pairs of atoms",
+            allowed=f"at most {_MOST_SHIFTS} pairs of atoms",
             instead="pf.calibrate, with noise=pf.Gaussian",
         )
     return np.unique(all_differences(mu, nu).reshape(-1, 2), axis=0)

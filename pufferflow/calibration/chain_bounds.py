@@ -399,7 +399,7 @@ class Quilt(Bound):
     def _curve(self, rows: object) -> PureLoss:
         if not isinstance(rows, DependentChain) or not isinstance(rows.chain, Chain):
             raise Refused(
-                "Markov quilts for rows that do not form one known chain.",
+                "Markov quilts need rows that form one known chain.",
                 allowed="a prior that is a pf.MarkovChain, or a list of them",
                 instead="bound=pf.Messages()",
             )

@@ -47,8 +47,8 @@ def norm_for(noise: Noise, norm: float | None, dimension: int) -> float:
     if norm != noise.norm:
         name = type(noise).__name__
         raise Refused(
-            f"{name} noise for movements measured in the norm {norm:g}.",
-            allowed=f"norm={noise.norm:g} for {name} noise: the only one its loss follows",
+            f"The loss of {name} noise is not known for movements in the norm {norm:g}.",
+            allowed=f"norm={noise.norm:g} for {name} noise",
             instead="noise=pf.Gaussian for the norm 2, noise=pf.Laplace for the norm 1, or leaving norm out",
         )
     return norm
@@ -208,7 +208,7 @@ class Group(Bound):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
         unbounded = Refused(
-            "The answers of a pair are not bounded, so no movement is the largest.",
+            "The answers of a pair are unbounded, so there is no largest movement.",
             allowed="laws with finitely many atoms",
             instead="bound=pf.GWM(), or clipping the answers",
         )

@@ -108,9 +108,9 @@ def under_model_error(guarantee: Guarantee, ratio: float) -> Guarantee:
     weaker = guarantee.under_model_error(ratio)
     if weaker is None:
         raise Refused(
-            f"What is left of {type(guarantee).__name__} if likelihoods are off by a factor.",
+            f"For {type(guarantee).__name__} it is not known what is left if likelihoods are off by a factor (ratio).",
             allowed="pf.Pure, pf.Approx, pf.TradeOff, pf.Renyi, pf.RenyiCurve or pf.Zcdp",
-            instead="prior_error, a movement, for which every guarantee of a calibration has a version",
+            instead="prior_error, a movement, which works for every guarantee of a calibration",
         )
     return weaker
 
@@ -126,7 +126,8 @@ def _moved(promised: Calibration, moved: float) -> Guarantee:
     weaker = None if math.isinf(own) else promised.guarantee.under_model_error(own)
     if weaker is None:
         raise Refused(
-            f"A wrong prior for {promised.guarantee!r} proven by {type(promised.bound).__name__}.",
+            f"What is left of {promised.guarantee!r} under a wrong prior is not known for a proof by "
+            f"pf.{type(promised.bound).__name__}.",
             allowed="a bound by a movement, or a noise with a pure loss",
             instead="bound=pf.GWM()",
         )
@@ -141,7 +142,7 @@ def _farther(promised: Calibration, radius: float) -> Guarantee:
     ]
     if math.inf in losses:
         raise Refused(
-            f"{type(promised.noise).__name__} noise keeps no such guarantee for so wrong a prior.",
+            f"{type(promised.noise).__name__} noise keeps no guarantee of this kind if the prior is this wrong.",
             allowed="a smaller prior_error, or a guarantee with a delta",
             instead="pf.Approx",
         )

@@ -155,7 +155,7 @@ def near(
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         if coupling:
             raise UsageError(
-                "A coupling for the nearness of Gaussian laws.",
+                "pf.near cannot return a coupling of Gaussian laws.",
                 allowed="coupling=True for finite laws, or for winf and wasserstein",
                 instead="near(mu, nu, delta) without it",
             )
@@ -195,9 +195,9 @@ def _on_a_line(mu: Any, nu: Any) -> bool:
 def _gaussians(mu: object, nu: object) -> tuple[GaussianLaw, GaussianLaw]:
     if not (isinstance(mu, GaussianLaw) and isinstance(nu, GaussianLaw)):
         raise UsageError(
-            f"Laws of types {type(mu).__name__} and {type(nu).__name__}.",
+            f"The laws have different types: {type(mu).__name__} and {type(nu).__name__}.",
             allowed="two pf.Law, or two pf.GaussianLaw",
-            instead="the same kind on both sides; a finite law is infinitely far from a Gaussian one",
+            instead="two laws of the same type; a finite law is infinitely far from a Gaussian one",
         )
     if mu.dimension != nu.dimension:
         raise _dimensions(mu.dimension, nu.dimension)
@@ -225,7 +225,7 @@ def _bound_by_gathering(
         raise Refused(
             f"{len(mu)} × {len(nu)} pairs of atoms are too many for a coupling on R^{mu.dimension}.",
             allowed=f"at most {MOST_PAIRS} pairs",
-            instead="law.map(...) to gather atoms first, or leaving coupling out",
+            instead="leaving coupling out, or rounding values with law.map(...) first",
         )
     (left, left_way), (right, right_way) = _gather(mu, norm), _gather(nu, norm)
     between = distance(left, right)
@@ -243,7 +243,7 @@ def _gather(law: Law, norm: float) -> tuple[Law, float]:
         return law, 0.0
     if law.values.dtype == object:
         raise Refused(
-            f"{len(law)} atoms with numbers beyond the precision of floats are too many on R^{law.dimension}.",
+            f"{len(law)} atoms with numbers that floats cannot hold exactly are too many on R^{law.dimension}.",
             allowed=f"at most {MOST_PAIRS} pairs of such atoms",
             instead="law.map(lambda x: x.astype(float)), if rounding the atoms is acceptable",
         )

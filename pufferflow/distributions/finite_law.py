@@ -434,7 +434,7 @@ class Law(InNotebooks):
         offset = read_values(np.array([by], dtype=object) if isinstance(by, Fraction) else [by])
         if offset.ndim != self.values.ndim or offset.shape[1:] != self.values.shape[1:]:
             raise UsageError(
-                f"A shift of shape {offset.shape[1:]} for a law of dimension {self.dimension}.",
+                f"The shift has shape {offset.shape[1:]}, but the law has dimension {self.dimension}.",
                 allowed="one number per coordinate",
                 instead=f"shift({[0] * self.dimension if self.dimension > 1 else 0})",
             )
@@ -471,7 +471,7 @@ class Law(InNotebooks):
         """
         if self.dimension != of_kind(other, Law).dimension:
             raise UsageError(
-                f"Laws of dimension {self.dimension} and {other.dimension}.",
+                f"The laws have dimensions {self.dimension} and {other.dimension}.",
                 allowed="two laws of one dimension",
                 instead="law.product(other) for their joint law",
             )

@@ -44,7 +44,7 @@ class GaussianLaw(InNotebooks):
             spread = spread * np.eye(len(centre))
         if spread.shape != (len(centre), len(centre)):
             raise UsageError(
-                f"A covariance of shape {spread.shape} for a mean of {len(centre)} numbers.",
+                f"The covariance has shape {spread.shape}, but the mean has {len(centre)} numbers.",
                 allowed="a number, or a symmetric d × d matrix",
                 instead="GaussianLaw([0, 0], [[1, 0.5], [0.5, 1]])",
             )

@@ -62,7 +62,7 @@ class Noise(InNotebooks, abc.ABC):
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise UsageError(
                 f"Two noises are called {cls.__name__}.",
-                allowed="a name of its own for every noise",
+                allowed="a different name for each noise",
                 instead=f"class Own{cls.__name__}(pf.Noise)",
             )
         Noise._by_name[cls.__name__] = cls
@@ -462,7 +462,7 @@ def one_dimensional(noise: Noise, dimension: int) -> None:
     """Refuse vectors for a noise whose loss of a ball is known on R only."""
     if dimension > 1:
         raise Refused(
-            f"{type(noise).__name__} noise for an answer of {dimension} coordinates.",
+            f"{type(noise).__name__} noise needs an answer of one coordinate, and this one has {dimension}.",
             allowed="an answer of one coordinate",
             instead="noise=pf.Laplace or noise=pf.Gaussian",
         )
@@ -495,7 +495,7 @@ def _numbers(values: object, name: str) -> Floats:
             [math.copysign(*pair) for pair in zip(sizes, array.flat, strict=True)]
         ).reshape(array.shape)
     if array.dtype.kind not in "iuf":
-        raise UsageError(f"{name} is no number.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is not a number.", allowed=allowed, instead=instead)
     floats = array.astype(np.float64)
     if np.isnan(floats).any():
         raise UsageError(f"{name} is NaN.", allowed=allowed, instead=instead)
@@ -518,7 +518,7 @@ def _broadcast(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     except ValueError as error:
         raise UsageError(
             f"Arrays of shapes {left.shape} and {right.shape} do not broadcast.",
-            allowed="arrays of one shape, or that NumPy broadcasts",
+            allowed="arrays of the same shape, or that NumPy broadcasts",
             instead="one number for the second",
         ) from error
     return first, second

@@ -85,7 +85,7 @@ def read_inputs(given: Any, columns: int) -> tuple[Values, ...]:
     points = tuple(cast(Values, one if isinstance(one, tuple) else (one,)) for one in listed)
     if any(len(point) != columns for point in points):
         raise UsageError(
-            f"An input has not {columns} values, one for each column that is read.",
+            f"An input does not have {columns} values, one for each column that is read.",
             allowed="a value for every column that is read",
             instead="tuples in the order of reads",
         )
@@ -231,9 +231,9 @@ def cell_masses(noise: Noise, edges: Floats, answers: Floats) -> tuple[Floats, f
     off = _TAIL_ERROR * (1 + float(error.max(initial=0.0)))
     if not off < 1e-4:
         raise Refused(
-            "The answers lie too many scales apart for the cells of this noise.",
-            allowed="answers within a few hundred scales of each other",
-            instead="a larger scale, or a channel that is written down",
+            "The inputs and outputs lie too many scales of the noise apart.",
+            allowed="numbers within a few hundred scales of each other",
+            instead="a larger scale, or pf.Channel with its probabilities",
         )
     return masses, off
 
@@ -315,7 +315,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         for what, values in (("inputs", points), ("outputs", published)):
             if not values or len(set(values)) < len(values):
                 raise UsageError(
-                    f"{what} has no value, or one twice.",
+                    f"{what} is empty, or has a value twice.",
                     allowed="at least one value, each once",
                     instead=INSTEAD,
                 )
@@ -384,7 +384,8 @@ class Channel(InNotebooks, HelpfulAttributes):
         """Return γ(output | given)."""
         if output not in self.outputs:
             raise UsageError(
-                f"{quoted(output)} is no output.", allowed=f"one of {list(self.outputs)[:6]}"
+                f"{quoted(output)} is not an output of the channel.",
+                allowed=f"one of {list(self.outputs)[:6]}",
             )
         return self.probabilities[self.place(given)][self.outputs.index(output)]
 
@@ -398,9 +399,9 @@ class Channel(InNotebooks, HelpfulAttributes):
         if point not in self._places:
             of = f" of {', '.join(map(repr, self.reads))}" if self.reads else ""
             raise UsageError(
-                f"A value{of} is no input of the channel.",
+                f"A value{of} is not an input of the channel.",
                 allowed=f"its {len(self.inputs)} inputs",
-                instead="clipping and filling before it is read",
+                instead="clipping values and filling nulls before the channel",
             )
         return self._places[point]
 
@@ -462,8 +463,8 @@ class Channel(InNotebooks, HelpfulAttributes):
         """
         if self.family is None:
             raise UsageError(
-                "A channel given by its probabilities has no others of its kind.",
-                allowed="plan() without a guarantee, which says what the channel keeps; or a mechanism with an epsilon",
+                "This channel is given by its probabilities, so it cannot be made for another guarantee.",
+                allowed="plan() without a guarantee, which says what the channel keeps, or a mechanism with an epsilon",
                 instead="pf.local.randomized_response(labels, epsilon=1.0)",
             )
         return self.family(epsilon)
@@ -551,7 +552,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         ) as error:
             why = error.problem if isinstance(error, UsageError) else ""
             raise UsageError(
-                f"The text is no stored channel. {why}".strip(), allowed="what to_json wrote"
+                f"The text is not a stored channel. {why}".strip(), allowed="what to_json wrote"
             ) from None
 
     def __repr__(self) -> str:

@@ -378,9 +378,9 @@ def _read_answers(answers: npt.ArrayLike, *, plain: bool) -> Array:
         exact = [_as_fraction(value) for value in raw.ravel().tolist()]
     except (AttributeError, ValueError, OverflowError) as error:
         raise UsageError(
-            "Some answer is not a finite number.",
+            "An answer is not a finite number.",
             allowed="finite numbers: int, float, Fraction or Decimal",
-            instead="clipping and filling before the aggregate",
+            instead="clipping values and filling nulls before the aggregate",
         ) from error
     return _object_array(exact, raw.shape)
 
@@ -409,8 +409,8 @@ def _read_grid(grid: object, scale: float) -> Fraction:
         raise UsageError(f"The grid has width {grid}.", allowed=allowed, instead=instead)
     if width * STEPS_PER_SCALE > Fraction(scale):
         raise Refused(
-            f"A grid of width {grid} for a noise of scale {scale:g}.",
-            allowed=f"{allowed}: on a coarser one the losses are those of another noise",
+            f"The grid of width {grid} is too wide for noise of scale {scale:g}.",
+            allowed=f"{allowed}; on a coarser grid the proven losses do not hold",
             instead=instead,
         )
     return width

@@ -340,7 +340,7 @@ class StaircaseFamily:
     def __call__(self, scale: float) -> Staircase:
         if self.epsilon is None:
             raise UsageError(
-                "Staircase noise without its epsilon, and no guarantee that says which.",
+                "Staircase noise has no epsilon, and no guarantee to choose it for.",
                 allowed="an epsilon, or a guarantee to calibrate for",
                 instead="pf.Staircase.of(epsilon=1.0)(1.0)",
             )
@@ -366,7 +366,7 @@ def best_staircase(promises: tuple[Guarantee, ...], gamma: float | None) -> Stai
     best = min(tried, key=tried.__getitem__)
     if tried[best] == math.inf:
         raise Refused(
-            f"Staircase noise of any shape for {', '.join(map(repr, promises))}.",
+            f"No staircase noise keeps {', '.join(map(repr, promises))}.",
             allowed="a guarantee with epsilon or delta above 0",
             instead="a larger epsilon",
         )

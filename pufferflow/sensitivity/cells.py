@@ -210,7 +210,7 @@ def tables_of(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
     if given is None:
         if not isinstance(secret, Presence):
             raise UsageError(
-                "The statistic adds up values of a column, and neither secret nor prior declare its domain.",
+                "The statistic adds up values of a column, but neither the secret nor the prior declares its domain.",
                 allowed="a secret with a column and its domain, or the numbers that a row may add",
                 instead="pf.Derived(name, column=..., domain=...), or pf.Statistic(weights, values=[0, 1])",
             )
@@ -374,8 +374,8 @@ class CoveringMovement:
         """Return two points; refuse where they would represent other numbers of answers."""
         if not self.place.dimension == len(self.cells.steps) <= _MOST_STEPS:
             raise Refused(
-                f"Listing the movements of up to {self.place.dimension} answers about cells that are unknown, "
-                "or too many.",
+                f"The movements of up to {self.place.dimension} answers cannot be listed: their cells are unknown, or "
+                "too many.",
                 allowed=f"at most {_MOST_STEPS} answers, about cells that are known",
                 instead="bound=pf.Messages(), pf.GWM() or pf.Group(), which need no list",
             )

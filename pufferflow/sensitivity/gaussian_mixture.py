@@ -31,8 +31,8 @@ from pufferflow.sensitivity.row_query import Question, norms_above
 
 _MOST_FACTORS = 4_000_000
 _GIVEN_AWAY = (
-    "Noise without a pure loss under a pf.GaussianMixture, for a secret whose own value reveals the class: so far "
-    "apart are two of its values."
+    "Two values of the secret are so far apart that the value itself reveals the class of a pf.GaussianMixture. Then "
+    "noise without a pure loss is not enough."
 )
 OfMember = Callable[[GaussianPrior, Statistic, AnySecret], Laws]
 
@@ -74,7 +74,7 @@ def of_mixture(
 
 def _unlisted() -> NoReturn:
     raise Refused(
-        "The laws of sums under a mixture of Gaussians, whose values are clamped to an interval.",
+        "Laws of clamped sums under a pf.GaussianMixture cannot be listed.",
         allowed="bound=pf.Messages(), which counts movements and the loss about the class, or pf.Group()",
         instead='bound="auto"',
     )

@@ -143,7 +143,7 @@ class Star:
         used = np.flatnonzero(np.any(list(laws.values()), axis=0))
         if len(used) > _MOST_STATES:
             raise Refused(
-                f"Messages between {len(used)} combinations of a shared class and a row's value.",
+                f"A shared class and a row's value have {len(used)} combinations, too many for messages.",
                 allowed=f"at most {_MOST_STATES} of them",
                 instead="bound=pf.GWM(), or a table with fewer values",
             )
@@ -341,7 +341,7 @@ class StarLaws(Laws):
         if isinstance(self._any_star, Star):
             return self._any_star
         raise Refused(
-            "The laws of a class of priors one by one: it has infinitely many members.",
+            "The laws of a class of priors cannot be listed: it has infinitely many members.",
             allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",
             instead="slack=None, which fits a single prior without any allowance for chance",
         )

@@ -411,7 +411,7 @@ class ChainLaws(Laws):
         if isinstance(self._along, Chain):
             return self._along
         raise Refused(
-            "The laws of a class of chains one by one: it has infinitely many members.",
+            "The laws of a class of chains cannot be listed: it has infinitely many members.",
             allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",
             instead="a list of single chains as prior, if the class has only a few",
         )
@@ -572,7 +572,7 @@ class ChainLaws(Laws):
         count = rows * len(self._pairs)
         if count > _MOST_LISTED or count * self._chain.length > 100 * _MOST_LISTED:
             raise Refused(
-                f"Listing the laws of {count} pairs along a chain of {self._chain.length} rows.",
+                f"{count} pairs of laws along a chain of {self._chain.length} rows are too many to list.",
                 allowed=f"at most {_MOST_LISTED} pairs of short laws",
                 instead="bound=pf.Messages() or pf.GWM(), which do not list them",
             )

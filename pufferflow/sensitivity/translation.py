@@ -377,7 +377,7 @@ class ColumnTranslation:
                 np.ptp(moved, axis=1) > _SAME * np.abs(table).reshape(len(table), -1).max(axis=1)
             ).any():
                 raise UsageError(
-                    "A function of several columns that is no sum of functions of each, under pf.GaussianPrior.",
+                    "Under pf.GaussianPrior a function of several columns must be a sum of functions of one column.",
                     allowed="functions of one column each, or sums of such",
                     instead="pf.AnyCorrelation() as the prior",
                 )

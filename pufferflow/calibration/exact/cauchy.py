@@ -29,7 +29,7 @@ class CauchyField(UniformField, LineField):
         super().__init__(atoms, noise)
         if self.dimension > 1:
             raise Refused(
-                "The exact loss of generalized Cauchy noise for an answer of several coordinates.",
+                "pf.Exact with generalized Cauchy noise needs an answer of one coordinate.",
                 allowed="answers of one coordinate",
                 instead="bound=pf.DAGWM(), or Laplace or Gaussian noise",
             )

@@ -72,7 +72,7 @@ class Exact(Bound):
         """Return one curve per pair; the ball's where only a movement of the answer is known."""
         if not isinstance(noise, (*_FIELDS, Staircase)):
             raise Refused(
-                f"The exact loss of {type(noise).__name__} noise.",
+                f"pf.Exact cannot compute the loss of {type(noise).__name__} noise.",
                 allowed="pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy or pf.Staircase",
                 instead="bound=pf.GWM()",
             )
@@ -152,7 +152,7 @@ class FiniteLoss(LossCurve):
         def on_field(field: Field) -> tuple[float, float]:
             if field.dimension > 1:
                 raise Refused(
-                    f"The exact (epsilon, delta) loss for an answer of {field.dimension} coordinates.",
+                    f"pf.Exact cannot compute an (epsilon, delta) loss for an answer of {field.dimension} coordinates.",
                     allowed="answers of one coordinate; Rényi guarantees with Laplace or Gaussian noise",
                     instead="bound=pf.DAGWM()",
                 )
@@ -241,7 +241,7 @@ class GaussianLoss(LossCurve):
     def __init__(self, pair: Pair, noise: Noise) -> None:
         if not isinstance(noise, Gaussian):
             raise Refused(
-                f"The exact loss of Gaussian laws with {type(noise).__name__} noise.",
+                f"pf.Exact cannot compute the loss of Gaussian laws with {type(noise).__name__} noise.",
                 allowed="pf.Gaussian noise for Gaussian laws",
                 instead="noise=pf.Gaussian, or bound=pf.GWM() where both laws have one covariance",
             )

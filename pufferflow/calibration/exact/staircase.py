@@ -126,7 +126,7 @@ def with_staircase(pair: Pair, noise: Staircase) -> PiecewiseConstant:
     mu, nu = finite_laws(pair)
     if mu.dimension > 1:
         raise Refused(
-            "Staircase noise for an answer of several coordinates.",
+            "Staircase noise needs an answer of one coordinate.",
             allowed="answers of one coordinate",
             instead="noise=pf.Laplace",
         )

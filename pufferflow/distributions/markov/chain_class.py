@@ -478,7 +478,7 @@ class Chains(StateSequence):
     def __post_init__(self) -> None:
         if self.states > _MOST_STATES:
             raise UsageError(
-                f"Bounds on the kernels of chains with {self.states} states.",
+                f"The kernels have {self.states} states, too many for bounds on them.",
                 allowed=f"at most {_MOST_STATES} states",
                 instead="fewer states, or a list of single chains",
             )

@@ -208,7 +208,7 @@ def _check_work(kinds: int, entries: int = 0, work: int = 0) -> None:
     """Refuse chains that take too much memory or time."""
     if kinds > _MOST_KINDS or entries > _MOST_ENTRIES or work > _MOST_WORK:
         raise Refused(
-            "The quilts of this chain are too many: it is long, mixes slowly, and too few of its rows are equal.",
+            "This chain has too many quilts: it is long, mixes slowly, and too few of its rows are equal.",
             allowed="long chains with one kernel or a period of kernels, started near their stationary law",
             instead="bound=pf.Messages(), which works for any length",
         )

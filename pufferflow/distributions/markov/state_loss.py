@@ -459,7 +459,7 @@ def _find_hull(
         )
     if last - first >= _MOST_STEPS:
         raise Refused(
-            f"Releases along {last - first + 1} steps.",
+            f"The releases span {last - first + 1} steps.",
             allowed=f"at most {_MOST_STEPS} steps from the first to the last",
             instead="a longer step",
         )

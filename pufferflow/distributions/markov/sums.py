@@ -52,7 +52,7 @@ class Sums:
             or not np.isfinite(self.values).all()
         ):
             raise UsageError(
-                f"The values have shape {self.values.shape}, or some is not finite.",
+                f"The values have shape {self.values.shape}, or one of them is not finite.",
                 allowed=f"finite numbers, one for each of {self.chain.states} states",
                 instead="an array of shape (kinds of rows, states)",
             )
@@ -60,7 +60,7 @@ class Sums:
             raise UsageError(
                 f"The kinds of rows have shape {self.kinds.shape} for {self.chain.length} rows, or name no values.",
                 allowed=f"one whole number from 0 to {len(self.values) - 1} for each row",
-                instead="np.zeros(rows, dtype=np.intp) if all rows count alike",
+                instead="np.zeros(rows, dtype=np.intp) if all rows count in the same way",
             )
 
     @property
