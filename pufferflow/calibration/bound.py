@@ -32,7 +32,7 @@ class Worst(NamedTuple):
 
 
 class LossCurve(abc.ABC):
-    """The largest losses of some pairs of laws as functions of the scale of the noise; all else is already fixed."""
+    """The largest losses of some pairs of laws as functions of the scale of the noise; the rest is fixed."""
 
     sensitivity: float
     """The movement that the noise is measured against: W_∞, Δ_δ or the group's span."""

@@ -54,7 +54,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
             )
     if noise is JointGaussian or isinstance(noise, JointGaussian):
         raise Refused(
-            "Joint noise is calibrated for several sums together, not for one answer.",
+            "Joint noise is calibrated for the sums of a batch together, not for one answer.",
             allowed='noise="joint" in a plan, or pf.calibrate_joint for laws of two outputs',
             instead="noise=pf.Gaussian",
         )
@@ -386,7 +386,7 @@ class JointCalibration(InNotebooks):
 
     @property
     def gain(self) -> float:
-        """The share by which the noise of both outputs is less than independent noise."""
+        """The share by which joint noise is smaller than independent noise."""
         return 1 - self.noise.scale / self.alone.scale if self.alone.scale else 0.0
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ def ball(reach: Reach, unbounded: Refused) -> BallLoss:
 
 
 def least_scale(laws: Laws, family: Family, guarantee: Guarantee, delta: float) -> float:
-    """Return the scale for the least movement but for a share δ, as far as that is quick to find; 0 where it is not."""
+    """Return the scale for the least movement of all mass but δ; 0 where that is not quick to find."""
     length = laws.least(delta, family(1.0).norm)
     if length in (0.0, math.inf):
         return 0.0

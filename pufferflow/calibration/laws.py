@@ -308,7 +308,7 @@ class Laws(InNotebooks, Sequence[Pair], abc.ABC):
 
     @cached_property
     def size(self) -> LawsSize:
-        """How large the laws are; those that are listed before count as the smallest."""
+        """How large the laws are; laws that are listed already count as the smallest."""
         return SMALLEST
 
     def at(self, witness: Witness) -> Pair | None:

@@ -1,18 +1,16 @@
 """Bounds from couplings: DAGWM (M5), Kantorovich's (Ding 2022), and Gaussian noise with a random shift (M1).
 
-The least scale of staircase noise, whose exact losses may rise with it, but are linear between turns (M6, M12).
+The exact losses of staircase noise may rise with its scale, but are linear between turns (M6, M12). Jumps lie γ + j
+steps beside each atom. Pieces of both densities appear or vanish only at scales where jumps of two atoms meet. Between
+two such scales the densities' values stay, and lengths in steps are linear in 1/scale. So E e^((α−1)·loss) and the
+hockey stick of the two laws in one order are linear in 1/scale there. The pure loss is constant. (Under the best
+coupling they are minima of linear functions, so concave.) Whether some scale of a piece keeps a guarantee is decided at
+its ends, and the least one is found by bisection. The search starts at the least scale; the loss at the scale that it
+returns was computed.
 
-Jumps lie γ + j steps beside each atom. Pieces of both densities appear or vanish only at scales where jumps of two
-atoms meet. Between two such scales the densities' values stay, and lengths in steps are linear in 1/scale. So E
-e^((α−1)·loss) and the hockey stick of the two laws in one order are linear in 1/scale there. The pure loss is constant.
-(Under the best coupling they are minima of linear functions, so concave.) Whether some scale of a piece keeps a
-guarantee is decided at its ends, and the least one is found by bisection. The search starts at the least scale; the
-loss at the scale that it returns was computed.
-
-Losses of Gaussian noise with a random shift: the pairs of a coupling, weighted by their probabilities (M1).
-
-A pair of data sets moves an answer by some standard deviations of the noise. For one Rényi order, or at one δ, the loss
-is at most the mean over the pairs of a coupling. That may be far below the loss of the worst pair.
+With Gaussian noise a pair of data sets moves an answer by some standard deviations: a random shift under a coupling
+(M1). For one Rényi order, or at one δ, the loss is at most the mean over the pairs of a coupling. That may be far below
+the loss of the worst pair.
 """
 
 import itertools
@@ -276,7 +274,7 @@ class DAGWM(Bound):
 
     @classmethod
     def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
-        """Return none for pure guarantees, nor for those of all orders, where nothing is gained over `pf.GWM`."""
+        """Return no bound for pure guarantees and those of all Rényi orders: `pf.GWM` is as good there."""
         gains = guarantee.divergence in (Divergence.RENYI, Divergence.HOCKEY_STICK)
         return [cls()] if gains else []
 

@@ -1,13 +1,8 @@
 """A finite law of answers on R or R^d, as a frozen value, and the reading of its atoms and weights.
 
-Reading the atoms and weights of a finite law, and putting them in order: validated once, merged, rational or float.
-
-Weights are kept as `masses` over a `total`: whole numbers over a common denominator where the weights are rational, so
-that sums and comparisons are exact at any length; floats over 1.0 otherwise.
-
-A finite law of answers on R or R^d, as a frozen value.
-
-Rational weights stay rational through every operation; float weights never lose an atom, however small its mass.
+Weights are kept as `masses` over a `total`. Where they are rational these are whole numbers over a common denominator,
+so sums and comparisons are exact at any length. Otherwise they are floats over 1.0. Rational weights stay rational
+through every operation. Float weights never lose an atom, however small its mass.
 """
 
 import math
@@ -403,7 +398,7 @@ class Law(InNotebooks):
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        """The weights as floats; a rational weight too small for a float keeps the smallest there is."""
+        """The weights as floats; a rational weight too small for a float becomes the smallest float above 0."""
         if not self.exact:
             return self.masses
         if self.masses.dtype == np.int64:
@@ -412,14 +407,14 @@ class Law(InNotebooks):
 
     @property
     def log_probabilities(self) -> npt.NDArray[np.float64]:
-        """The logarithms of the weights, those of rational weights too small for a float as well."""
+        """The logarithms of the weights, also of rational weights that are too small for a float."""
         if not self.exact or self.masses.dtype == np.int64:
             return np.log(self.probabilities)
         return np.array([log_quotient(mass, self.total) for mass in self.masses.tolist()])
 
     @property
     def dimension(self) -> int:
-        """The d of R^d."""
+        """The number of coordinates, d of R^d."""
         return 1 if self.values.ndim == 1 else self.values.shape[1]
 
     def __len__(self) -> int:

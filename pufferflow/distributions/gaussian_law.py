@@ -17,7 +17,7 @@ _PSD_SLACK = 1e-12
 @final
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class GaussianLaw(InNotebooks):
-    """N(mean, covariance): two numbers on R; on R^d a vector and a matrix (one number c means c·I).
+    """A Gaussian law, N(mean, covariance): two numbers on R; on R^d a vector and a matrix (a number c means c·I).
 
     The covariance must be symmetric. It may be singular: negative eigenvalues are allowed down to −1e−12 times the
     largest.
@@ -89,7 +89,7 @@ class GaussianLaw(InNotebooks):
 
     @property
     def dimension(self) -> int:
-        """The d of R^d."""
+        """The number of coordinates, d of R^d."""
         return len(self.mean)
 
     def shift(self, by: npt.ArrayLike) -> "GaussianLaw":

@@ -40,7 +40,7 @@ KEPT = 2.0**-200
 @final
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """Positive numbers on planes, of shape (L, …), none but 0 below `least`, which is at least 2^−450."""
+    """Positive numbers on planes, of shape (L, …): each entry is 0 or at least `least`, itself at least 2^−450."""
 
     planes: Floats
     least: float

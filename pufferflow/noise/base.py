@@ -40,9 +40,9 @@ Family = Callable[[float], "Noise"]
 class Noise(InNotebooks, abc.ABC):
     """Base class of the noises.
 
-    To add one, write a frozen dataclass with the abstract methods below. Its first field is `scale`, or has another
-    name and a property `scale` returns it. Methods work in units of the scale, for shifts ≥ 0. Ledgers store the name
-    and the fields, which are numbers, and reports draw the noise from them.
+    To add one, write a frozen dataclass with the abstract methods below. One field is `scale`; or the first one has
+    another name, and a property `scale` returns it. Methods work in units of the scale, for shifts ≥ 0. Ledgers store
+    the name and the fields, which are numbers, and reports draw the noise from them.
     """
 
     norm: ClassVar[float]
@@ -83,7 +83,7 @@ class Noise(InNotebooks, abc.ABC):
 
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:
-        """Return the family to calibrate for a guarantee where only the class was named."""
+        """Return the family that is calibrated for a guarantee if only the class is given."""
         return cls
 
     def convex(self, alpha: float) -> bool:
@@ -108,7 +108,7 @@ class Noise(InNotebooks, abc.ABC):
 
     @staticmethod
     def restored(stored: Mapping[str, str | int | float]) -> "Noise":
-        """Return the noise that was stored.
+        """Return the noise that `stored` described.
 
         >>> import pufferflow as pf
         >>> pf.Noise.restored(pf.Laplace(2.0).stored())
@@ -126,7 +126,7 @@ class Noise(InNotebooks, abc.ABC):
 
     @property
     def shape(self) -> float:
-        """The first parameter, 0 if there is none: a report draws the noise from it, scale and name."""
+        """The first parameter, 0 if there is none; with name and scale it is enough for a report to draw the noise."""
         return next(iter(self.parameters.values()), 0.0)
 
     @classmethod
@@ -362,7 +362,7 @@ class Noise(InNotebooks, abc.ABC):
         return sampler.release(self, answers, rng, grid)
 
     def check_drawable(self) -> None:
-        """Refuse to draw where that makes no sense."""
+        """Refuse to draw where draws are useless, such as those beyond all floats."""
 
     # Methods of a family, in units of its scale, for u ≥ 0
 
@@ -426,7 +426,7 @@ class Noise(InNotebooks, abc.ABC):
         *,
         free: bool = False,
     ) -> Any:
-        """Return the losses of shifts of any shape, sign and size; without noise, any shift but 0 has the largest loss.
+        """Return the losses of shifts of any shape, sign and size; without noise all but 0 have the largest loss.
 
         Unless small movements may be `free`, what underflows is rounded up.
         """

@@ -1,8 +1,6 @@
 """Channels: mechanisms with finitely many outputs, their labels, probabilities, draws, ε and η.
 
-Draws with exactly the probabilities of a table of rational numbers, many at a time.
-
-A uniform number in [0, 1) is read bit by bit, and the output is the number of cumulative probabilities that are not
+A draw reads a uniform number in [0, 1) bit by bit. The output is the number of cumulative probabilities that are not
 above it. 32 bits decide that, unless a cumulative probability lies between the same two multiples of 2⁻³² as the
 number. Then more bits are read until they decide.
 
@@ -332,7 +330,7 @@ class Channel(InNotebooks, HelpfulAttributes):
 
     @classmethod
     def of(cls, inputs: Sequence[Any], outputs: Sequence[Any], probabilities: Any) -> Self:
-        """Return the channel with these probabilities, of a column that is named where it is used.
+        """Return the channel with these probabilities, for a column that is named where the channel is used.
 
         >>> Channel.of(["no", "yes"], ["no", "yes"], [[0.75, 0.25], [0.25, 0.75]]).reading("smokes").reads
         ('smokes',)
@@ -370,7 +368,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         return cls(reads, inputs, grid, rounded_to(grid, answers, noise))
 
     def reading(self, columns: str | Sequence[str]) -> "Channel":
-        """Return the same channel of other columns."""
+        """Return the same channel for other columns."""
         return Channel(
             columns,
             self.inputs,
@@ -434,7 +432,7 @@ class Channel(InNotebooks, HelpfulAttributes):
 
     @cached_property
     def epsilon(self) -> float:
-        """The largest log ratio of an output's probabilities for two inputs, rounded up; ∞ if one is 0 for one only."""
+        """The largest log ratio of an output's probabilities for two inputs, rounded up; ∞ if only one is 0."""
         columns = [column for column in zip(*self.probabilities, strict=True) if any(column)]
         if any(min(column) == 0 for column in columns):
             return math.inf
@@ -570,7 +568,7 @@ class Channel(InNotebooks, HelpfulAttributes):
 
 
 def _farthest(rows: Array, row: Array) -> Any:
-    """Return the largest sum of what other rows have more than a row."""
+    """Return the largest sum of the amounts by which another row exceeds a row."""
     return np.maximum(rows - row, 0).sum(axis=1).max().item()
 
 

@@ -97,7 +97,7 @@ class Staircase(Noise):
 
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:
-        """Return the family of the shape that leaves a guarantee the least expected error."""
+        """Return the family whose shape keeps a guarantee with the least expected error."""
         return cls.of().family(guarantee)
 
     @classmethod
@@ -316,7 +316,7 @@ class Staircase(Noise):
 @final
 @dataclass(frozen=True)
 class StaircaseFamily:
-    """Staircases whose scale is to be found, and whatever of their shape is not given."""
+    """A family of staircases: calibration finds the scale, and what is left out of the shape."""
 
     epsilon: float | None
     gamma: float | None
@@ -325,7 +325,7 @@ class StaircaseFamily:
         Staircase(0.0, 1.0 if self.epsilon is None else self.epsilon, self.gamma)  # reads both
 
     def family(self, guarantee: Guarantee) -> Family:
-        """Return the family whose shape leaves a guarantee the least expected error, as far as it is not given."""
+        """Return the family whose shape, where it is not given, keeps a guarantee with the least expected error."""
         if self.epsilon is not None:
             return self
         promises = tuple(guarantee.singles)
@@ -490,8 +490,8 @@ def _pieces(u: float, gamma: float) -> tuple[Floats, Floats, Floats, Array]:
     """Return the falls of both densities on each piece, the logs of the lengths, and which pieces lie outside [0, u].
 
     Beyond one step outside [0, u] everything repeats, e^(−ε) times as heavy: so the pieces of the first step on each
-    side count 1/(1 − e^(−ε)) times. Edges are rational numbers: a piece of one ulp can weigh most. None of it depends
-    on the fall, so that a search finds most shifts worked out.
+    side count 1/(1 − e^(−ε)) times. Edges are rational numbers: a piece of one ulp can weigh most. The pieces do not
+    depend on the fall, so a search finds most of them in the cache.
     """
     move, share = Fraction(u), Fraction(gamma)
     falls_p, falls_q, log_lengths = _inner_pieces(move, share)

@@ -1,10 +1,7 @@
-"""How far answers about several cells, many or unknown ones, and all rows of a group move (M7).
+"""How far answers about several cells move, many or unknown ones, if every row of a group may change (M7).
 
-How far answers about several cells move if every row of a group may change (M7), without an array of all answers.
-
-For rows that may be absent: the most that they can add to the answers, compared with nothing.
-
-Movements of answers with unknown or many cells, and of rows that are rounded to whole steps; no laws are listed.
+No laws are listed, nor is there an array of all answers. Rows that may be absent count with the most that they can add
+to the answers, against nothing.
 
 For many or unknown cells, the movement of all rows of the group is a bound (M7, M20). Rounding rows one by one, as
 answers about an interval need, adds at most a step for each row that moves (M1, M13).
@@ -328,7 +325,7 @@ _MOST_STEPS = 10_000
 @final
 @dataclass(frozen=True, eq=False)
 class CoveringMovement:
-    """Bounds for all patterns whose rows are among those given, whatever their cells.
+    """Bounds for all patterns whose rows are among those given, in any cells.
 
     `of_one_cell` are the laws of all rows in a single cell. Its walks are valid for every split into cells. Outputs
     depend on a row only through its exposure ℓ_t, a sum over the answers that the row touches (M20). Each row touches

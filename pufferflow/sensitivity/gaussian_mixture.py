@@ -143,8 +143,9 @@ def _least_row(prior: GaussianMixture, question: Question) -> float:
 def _shifted(one: GaussianPrior, other: GaussianPrior, question: Question) -> Floats | None:
     """Return how far each answer moves by the difference of two classes that differ in their means alone.
 
-    Given a value of row t row r differs by (μ' − μ)(1 − c_r), clamped as every translation is (M15), whatever the side:
-    of shape (answers, places). None where classes differ in more, or there are too many rows to compare in pairs.
+    Given a value of row t row r differs by (μ' − μ)(1 − c_r), clamped as every translation is (M15). The sizes are
+    returned, without signs: of shape (answers, places). None where classes differ in more, or there are too many rows
+    to compare in pairs.
     """
     same = (
         one.covariance == other.covariance

@@ -1,6 +1,4 @@
-"""Markov chains and classes of them: laws of sums by forward and backward steps (M18), rows and their kinds.
-
-Markov chains: the laws of sums by forward and backward steps (M18), and the chain itself for messages (M20).
+"""Markov chains and classes of them: laws of sums by forward and backward steps (M18), the chain for messages (M20).
 
 For a class of chains no laws are listed: messages and group privacy hold for every member.
 """

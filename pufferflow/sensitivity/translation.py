@@ -50,7 +50,7 @@ class Translation:
     Movements of several answers are bounded one by one, and in classes also row by row.
 
     Rows in unknown cells, `open_cells`, may move one cell up and another down. Then both sums count, and no split of
-    the rows into cells moves farther in the norms 1 and 2: neither norm of a split number is larger than the sum of
+    the rows into cells moves farther in the norms 1 and 2: both norms of a number that is split are at most the sum of
     its parts' sizes, for each answer.
 
     In classes rows with a correlation below `least` do not move, if it `fades`; otherwise they move as at `least`.
@@ -233,7 +233,7 @@ class Translation:
 
 
 def by_shares(prior: Prior, question: Question, shares: Floats) -> Movement:
-    """Return the movement if row r moves by at most shares[r] times the secret's difference, whichever way (M14)."""
+    """Return the movement if row r moves by at most shares[r] times the secret's difference, up or down (M14)."""
     distance, pair = question.farthest
     weights = np.abs(question.weights)
     start = question.starts

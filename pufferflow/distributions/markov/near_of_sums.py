@@ -79,7 +79,7 @@ class Tolerance:
 class NearnessSearch:
     """The least z in steps within which all pairs so far are near; `failed` if there is none for some pair.
 
-    `needed`: no smaller z suffices whatever the rounding; `enough`: z suffices whatever the rounding.
+    `needed`: no smaller z suffices under any rounding. `enough`: z suffices under any rounding.
     """
 
     allowed: Tolerance

@@ -190,7 +190,7 @@ class Rates:
         return np.minimum(bounds, _optimal_charge(self, left))
 
     def without_least(self, count: int) -> Floats:
-        """Return the loss of the class from all touches but those of `count` releases, whichever these are."""
+        """Return the loss of the class from all touches without those of `count` releases, for any choice of these."""
         left = (self.touches.rows - self.touches.times).astype(np.float64)
         largest = np.sort(np.repeat(self.ways, self.touches.times, axis=1), axis=1)[:, count:]
         totals = np.tensordot(self.ways, left, (1, 0)) + largest.sum(axis=1)

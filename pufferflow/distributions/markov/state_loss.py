@@ -1,22 +1,17 @@
 """The loss of a row's state from outputs along a chain, B_t + ℓ_t + F_t, and windows of releases along it (M20).
 
-The loss of a row's state from outputs along a chain, B_t + ℓ_t + F_t, for finite and infinite chains (M20).
-
 An infinite sequence has the exposures of a head, then a periodic turn of others. Messages about the future have no last
 row to begin at. They begin with a message that a turn does not raise, and go back through the head. So they are never
 below those of any finite sequence. Messages about the past begin at row 0. Once the laws of rows repeat, so do the
 steps, and a bound on all further messages is checked in the same way.
 
-The loss of a row's state where each stretch of a chain has any one of several outputs (M20).
+Each stretch of a chain may have any one of several outputs: a unit has rows at some of its steps, in one of several
+unknown ways. Messages grow with exposures and with the messages before them. So the largest message over all ways,
+entry by entry, is passed on to the next stretch. The loss is the largest over stretches and ways, between messages that
+bound all ways around the stretch.
 
-A unit has rows at some steps of each stretch, in one of several unknown ways. Messages grow with exposures and with
-the messages before them. So the largest message over all ways, entry by entry, is passed on to the next stretch. The
-loss is the largest over stretches and ways, between messages that bound all ways around the stretch.
-
-Windows of releases along a sequence, and the sum of their losses at each step (M20).
-
-Windows may overlap in any way; their losses at a step add up. Steps with the same numbers of open windows of each kind
-share one sum. So the work grows with the starts and ends of windows, not with steps.
+Windows of releases along a sequence may overlap in any way; their losses at a step add up. Steps with the same numbers
+of open windows of each kind share one sum. So the work grows with the starts and ends of windows, not with steps.
 """
 
 import math
