@@ -233,7 +233,7 @@ def _bound_by_gathering(
         upwards(upwards(float(between) + left_way) + right_way),
         Certainty.UPPER_BOUND,
         rounding=between.rounding,
-        note=f"atoms were gathered in cells, which adds up to {left_way + right_way:.3g}; fewer atoms make it exact",
+        note=f"values were gathered in cells, which adds at most {left_way + right_way:.3g}; fewer atoms make it exact",
     )
 
 

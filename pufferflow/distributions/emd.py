@@ -38,7 +38,7 @@ def wasserstein(
     matrix = wasserstein_nd.costs(mu, nu, norm)
     farthest = float(matrix.max())
     if not np.isfinite(farthest):
-        return Distance(np.inf, Certainty.UPPER_BOUND, note="some step is too long for a float")
+        return Distance(np.inf, Certainty.UPPER_BOUND, note="a movement is too long for a float")
     best, least = _solve_powers(mu, nu, p, matrix, farthest)
     value = _price(best, matrix, p)
     if least < value * (1 - _WIDE):
@@ -52,7 +52,7 @@ def wasserstein(
         value,
         Certainty.EXACT if exact and value == 0 else Certainty.UPPER_BOUND,
         rounding=0.0 if exact else (len(mu) + len(nu)) * UNIT,
-        note=f"at most {gap:.2g} of it above the true distance"
+        note=f"above the true distance by at most {gap:.2g} of the result"
         if gap > _WIDE
         else "the true distance up to float rounding",
         coupling=best if coupling else None,

@@ -10,11 +10,11 @@ position of its survival function. So a mass of 1e−17 in either tail keeps its
 
 For nearness, the smallest z is searched at which all mass but δ can be matched within distance z (M4). The quantile
 coupling does not give it: on {0,1} and {1,10} it matches nothing at z=0, and half can be matched. By max-flow min-cut,
-the largest μ(A) − ν(A^z) over sets A cannot be matched at a given z. On a line A is a union of intervals. It is found
-by deciding at every atom of μ whether to be inside A, with many stretches of atoms walked side by side. The search
-climbs. The worst set A at one z rules out every z up to the least at which A itself suffices. That is the next z to
-try, and the first z that no set rules out is the result. Masses are whole numbers, so nothing rounds; float weights are
-rounded down first, which can only leave more unmatched.
+the mass that stays unmatched at a given z is the largest μ(A) − ν(A^z) over sets A. On a line A is a union of
+intervals. It is found by deciding at every atom of μ whether to be inside A, with many stretches of atoms walked side
+by side. The search climbs. The worst set A at one z rules out every z up to the least at which A itself suffices. That
+is the next z to try, and the first z that no set rules out is the result. Masses are whole numbers, so nothing rounds;
+float weights are rounded down first, which can only leave more unmatched.
 """
 
 import itertools
