@@ -518,7 +518,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         return Drawn(tuple(self.sample(given, rng)), rng is None)
 
     def to_json(self) -> str:
-        """Return the channel as JSON text. `from_json` reads back all of it but the way to change its ε (`at`)."""
+        """Return the channel as JSON text; `from_json` restores all of it except `at`, the way to another ε."""
         rows = [[str(one) for one in row] for row in self.probabilities]
         stored = {
             "reads": self.reads,
