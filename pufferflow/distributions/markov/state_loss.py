@@ -1,16 +1,12 @@
 """The loss of a row's state from outputs along a chain, B_t + ℓ_t + F_t, and windows of releases along it (M20).
 
-The loss of a row's state from outputs along a chain, B_t + ℓ_t + F_t, for finite and infinite chains (M20).
-
 An infinite sequence has the exposures of a head, then a periodic turn of others. Messages about the future have no last
-row to begin at. They begin with a message that a turn does not raise, and go back through the head from there, so they
-are never below those of any finite sequence. Messages about the past begin at row 0. Once the laws of rows repeat, so
-do the steps, and a bound on all further messages is checked in the same way.
+row to begin at. They begin with a message that a turn does not raise, and go back through the head. So they are never
+below those of any finite sequence. Messages about the past begin at row 0. Once the laws of rows repeat, so do the
+steps, and a bound on all further messages is checked in the same way.
 
-Windows of releases along a sequence, and the sum of their losses at each step (M20).
-
-Windows may overlap in any way; their losses at a step add up. Steps with the same numbers of open windows of each
-kind share one sum, so the work grows with the starts and ends of windows, not with steps.
+Windows of releases along a sequence may overlap in any way; their losses at a step add up. Steps with the same numbers
+of open windows of each kind share one sum. So the work grows with the starts and ends of windows, not with steps.
 """
 
 import math
@@ -356,7 +352,7 @@ def _find_hull(
         )
     if last - first >= _MOST_STEPS:
         raise Refused(
-            f"Releases along {last - first + 1} steps.",
+            f"The releases span {last - first + 1} steps.",
             allowed=f"at most {_MOST_STEPS} steps from the first to the last",
             instead="a longer step",
         )
