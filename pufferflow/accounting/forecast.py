@@ -45,7 +45,7 @@ from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.validate import instance, quoted
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.scenario import Scenario
-from pufferflow.models.time_steps import read_step
+from pufferflow.models.time_steps import UNEVEN, read_step, step_in_words
 from pufferflow.privacy.guarantee import Divergence, Guarantee
 from pufferflow.published.cost import Cost, Region
 
@@ -218,6 +218,9 @@ def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
         with suppress(UsageError):  # no duration
             steps = Fraction(read_step(given)[0], scenario.step)
             steps = int(steps) if steps.denominator == 1 else None
+        if steps is None and str(given).lstrip("0123456789").strip() in UNEVEN:
+            allowed += "; months and years differ in length"
+            instead = f'{name}="366d"' if "y" in str(given) else f'{name}="31d"'
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise UsageError(f"{name} is {quoted(given)}.", allowed=allowed, instead=instead)
     return Every(steps, steps * scenario.step if scenario.timed else None)
@@ -513,9 +516,23 @@ class ScheduledReleases:
         return AccountForecast(value, promise, rule, math.inf, many, self._noted(note))
 
     def _noted(self, note: str) -> str:
-        """Return a note on the assumed noise, if later plans may have other noise."""
-        return "; ".join(
-            part for part in (note, OWN_NOISE if self._cost.start is not None else "") if part
+        """Return a note, with those on releases that overlap and on plans that may have other noise."""
+        own_noise = OWN_NOISE if self._cost.start is not None else ""
+        return "; ".join(filter(None, (note, self._overlap, own_noise)))
+
+    @property
+    def _overlap(self) -> str:
+        """Say by how much each release overlaps the one before; empty if it does not, or that is unknown."""
+        (low, high), every = self._cost.window, self._every.steps
+        if not (math.isfinite(low) and 0 < every < high - low):
+            return ""
+        whole, twice = int(high - low), int(high - low) - every
+        if not self._scenario.timed:
+            return f"each release reads {twice} steps that the one before read; every={whole} would not"
+        size = self._scenario.step
+        return (
+            f"each release reads {step_in_words(twice * size)} that the one before read; "
+            f'every="{step_in_words(whole * size)}" would not'
         )
 
     def _first(self, count: int) -> list[Cost]:

@@ -32,7 +32,7 @@ _NAMES = {
     "day": "d",
     "week": "w",
 }
-_UNEVEN = ("mo", "month", "q", "quarter", "y", "year", "yr")
+UNEVEN = ("mo", "month", "q", "quarter", "y", "year", "yr")
 _FINER_THAN_MICROSECONDS = re.compile(r"[.,]\d{7}")
 
 
@@ -64,7 +64,7 @@ def _meant(step: object) -> str:
         return f"step={int(step)}"
     spelled = _SPELLED.fullmatch(step) if isinstance(step, str) else None
     unit = spelled["unit"].lower().removesuffix("s") if spelled else ""
-    if unit in _UNEVEN:
+    if unit in UNEVEN:
         return "step=1 with a column that counts months (or years): they are not of one length"
     count, name = (spelled["count"] if spelled else "") or "1", _NAMES.get(unit, unit)
     return f'step="{count}{name}"' if name in UNITS and int(count) else 'step="1h"'

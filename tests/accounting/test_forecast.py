@@ -266,3 +266,39 @@ def test_a_quick_total_is_never_below_the_tightest(seed):
         assert tight.total().total <= quick.total * (1 + 1e-9)
         spent.add(cost)
     assert spent.total(enough=99.0).total >= spent.total().total * (1 - 1e-9)
+
+
+def test_a_forecast_says_that_releases_overlap(tmp_path):
+    """A month of 31 days, repeated every 30: the total doubles, and the note says why."""
+    hours = pl.DataFrame({"hour": range(31 * 24), "on": [0, 1] * (31 * 12)})
+    chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+    counted = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+    start = pl.datetime(2024, 1, 1)
+    moments = hours.with_columns(start.dt.offset_by(pl.format("{}h", "hour")).alias("hour"))
+    timed = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour", step="1h")
+    for frame, scenario, every, whole in (
+        (hours, counted, 30 * 24, 31 * 24),
+        (moments, timed, "30d", "31d"),
+    ):
+        plan = pf.protect(frame, scenario).private_sum("on").plan(pf.Pure(0.5))
+        account = pf.Ledger(tmp_path / f"{whole}.db").open("a", scenario, limit=pf.Pure(20.0))
+        note = account.forecast(plan, every=every).note
+        assert ("24 steps" if scenario is counted else "1d") in note
+        assert f"every={whole}" in note.replace('"', "")
+        assert "every" not in account.forecast(plan, every=whole).note
+
+
+@pytest.mark.parametrize(("every", "instead"), [("1mo", "31d"), ("1y", "366d"), ("month", "31d")])
+def test_months_are_not_of_one_length(every, instead, tmp_path):
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]),
+        pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]),
+        order_by="hour",
+        step="1h",
+    )
+    frame = pl.DataFrame({"hour": [pl.select(pl.datetime(2024, 1, 1)).item()], "on": [1]})
+    plan = pf.protect(frame, scenario).private_sum("on").plan(pf.Pure(0.5))
+    account = pf.Ledger(tmp_path / "a.db").open("a", scenario, limit=pf.Pure(20.0))
+    with pytest.raises(pf.UsageError, match="differ in length") as refused:
+        account.forecast(plan, every=every)
+    assert refused.value.instead == f'every="{instead}"'
