@@ -26,7 +26,7 @@ from pufferflow.published.release import Release, put_text
 from pufferflow.queries.names import examples_of
 from pufferflow.queries.request import Request
 from pufferflow.release.certificate import certificate_of, explanation_of
-from pufferflow.release.explain.check import check, useless_outputs
+from pufferflow.release.explain.check import check, constant_outputs, useless_outputs
 from pufferflow.release.explain.compare import compare, summary
 from pufferflow.release.explain.evidence import evidence
 from pufferflow.release.explain.looks import ChartKind, card, plot, styled_plan
@@ -291,6 +291,11 @@ class Plan(BasePlan[AdditiveNoise]):
         `pf.UtilityWarning` names outputs that the noise makes useless.
         """
         check_threads()  # a child of a process in which Polars worked would wait without end
+        warn_of_use(
+            "Constant numbers",
+            constant_outputs(self._noise),
+            "Do their conditions name values of the domain?",
+        )
         warn_of_use(
             "Useless numbers", useless_outputs(self._noise), "plan.check() shows each number."
         )

@@ -149,3 +149,33 @@ def test_a_search_that_was_cut_short_is_warned_of():
             if str(one.message).startswith("Larger noise: planning was limited")
         ]
         assert len(said) == expected
+
+
+LABELS = pl.DataFrame({"income": ["<=50K", ">50K"] * 4, "person": range(8)})
+
+
+def count_of(condition, secret=None):
+    scenario = pf.Scenario(
+        secret or pf.Secret("income", domain=["<=50K", ">50K"], missing="skip"), pf.Independent()
+    )
+    return pf.protect(LABELS, scenario).private_count(condition, name="n")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [pl.col("income") == ">60K", pl.col("income").is_in(["a", "b"])],
+)
+def test_a_condition_that_no_value_changes_is_warned_of(condition):
+    """A label with a typing error gave an exact 0 without a word."""
+    made = count_of(condition)
+    (said,) = warned(made)
+    assert said.startswith("Constant numbers: n is the same for any private values.")
+    assert "same for any private values" in made.plan(epsilon=1.0).check()["finding"][0]
+
+
+def test_other_conditions_are_not():
+    """One that a value changes; and under presence a count of all rows, which each unit changes."""
+    presence = pf.Scenario(pf.Presence("person", rows=1), pf.Independent())
+    everyone = pf.protect(LABELS, presence).private_count(name="n")
+    for made in (count_of(pl.col("income") == ">50K"), everyone):
+        assert not [one for one in warned(made, 20.0) if "Constant" in one]

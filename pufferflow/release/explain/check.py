@@ -19,7 +19,7 @@ from pufferflow.core.arrays import Flags, Floats
 from pufferflow.core.errors import UsageError
 from pufferflow.core.suggestions import did_you_mean
 from pufferflow.core.validate import finite_number, quoted
-from pufferflow.models.secret import ValueSecret
+from pufferflow.models.secret import Presence, ValueSecret
 from pufferflow.queries.aggregates import Histogram
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
@@ -31,6 +31,9 @@ _WEAK: Final = 0.25
 _PART_OF_RANGE: Final = 0.25
 _MOST_OUTPUTS: Final = 3
 _UNKNOWN: Final = "The error or range depends on private numbers: give signal=, or see the error bars of the release."
+_CONSTANT: Final = (
+    "This number is the same for any private values: no value of the domain changes its condition."
+)
 Signal = float | Mapping[str, float] | None
 
 
@@ -52,7 +55,9 @@ def check(plan: CalibratedNoise, signal: Signal = None) -> pl.DataFrame:
             "ratio": pl.Series(ratio, dtype=pl.Float64, nan_to_null=True),
         }
     )
-    return _with_verdicts(frame, _remedies(plan.request, "{}"))
+    names = _constant(plan)
+    constant = [one.name for one in measured if one.query.name in names]
+    return _with_verdicts(frame, _remedies(plan.request, "{}"), constant)
 
 
 @final
@@ -100,6 +105,24 @@ def useless_outputs(plan: CalibratedNoise) -> list[str]:
     said += [phrase("same_holds", more)] if more > 0 else []
     times = math.ceil(first.ratio[first.useless.argmax()] / _WEAK)
     return [*said, f"remedies: {_remedies(plan.request, str(times))}"]
+
+
+def constant_outputs(plan: CalibratedNoise) -> list[str]:
+    """Return a sentence for each query of a condition or expression that no value of the domain changes."""
+    return [f"{name} is the same for any private values" for name in _constant(plan)]
+
+
+def _constant(plan: CalibratedNoise) -> list[str]:
+    """Return the queries that read private values, but are the same for all values of the domain."""
+    domain, request = plan.request.domain, plan.request
+    if domain is None or not domain.finite or isinstance(request.scenario.secret, Presence):
+        return []
+    moves = np.ptp(plan.basis.functions.at_values, axis=1) > 0
+    return [
+        query.name
+        for query, places in request.reads
+        if not moves[list(places)].any() and any(one is not None for one in query.measures)
+    ]
 
 
 def findings(plan: CalibratedNoise) -> list[str]:
@@ -176,8 +199,8 @@ def _half_widths(errors: OutputErrors, size: Floats | None) -> Floats:
     return np.broadcast_to(half / np.maximum(size, 1.0), len(errors.half))
 
 
-def _with_verdicts(frame: pl.DataFrame, remedies: str) -> pl.DataFrame:
-    """Return the numbers with a verdict, a finding and remedies."""
+def _with_verdicts(frame: pl.DataFrame, remedies: str, constant: Sequence[str]) -> pl.DataFrame:
+    """Return the numbers with a verdict, a finding and remedies; some outputs are `constant`."""
     useless, weak = pl.col("ratio") > 1, pl.col("ratio") > _WEAK
     verdict = (
         pl.when(useless)
@@ -196,7 +219,12 @@ def _with_verdicts(frame: pl.DataFrame, remedies: str) -> pl.DataFrame:
     ways = pl.when(weak).then(pl.format(remedies, times))
     return frame.with_columns(
         pl.when(known).then(verdict).alias("verdict"),
-        pl.when(known).then(says).otherwise(pl.lit(_UNKNOWN)).alias("finding"),
+        pl.when(pl.col("query").is_in(constant))
+        .then(pl.lit(_CONSTANT))
+        .when(known)
+        .then(says)
+        .otherwise(pl.lit(_UNKNOWN))
+        .alias("finding"),
         ways.alias("way_on"),
     ).drop("ratio")
 
