@@ -76,11 +76,11 @@ _OF_ONE_COLUMN: Final = (
 def protect(
     frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable | Backend, scenario: Scenario
 ) -> "Batch":
-    """Put a private frame under a scenario; answers to queries on it are published with noise.
+    """Put a private frame under a scenario, so that answers to queries on it are published with noise.
 
-    Columns and their types are checked, no row of a Polars frame is read. A table of another library that gives an
-    Arrow stream (pandas, pyarrow, results of DuckDB or ADBC) is taken over into memory as it is now. A relation of
-    DuckDB, a dataframe of Spark and a `pf.table(address, name)` stay where they are: their engine groups and adds up.
+    Only the names and types of columns are checked; no row of a Polars frame is read. A table that gives an Arrow
+    stream (pandas, pyarrow, results of DuckDB or ADBC) is copied into memory once. A relation of DuckDB, a dataframe of
+    Spark and a `pf.table(address, name)` stay where they are: their engine computes the sums.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
@@ -106,11 +106,11 @@ def protect(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch(InNotebooks, HelpfulAttributes):
-    """Queries about a protected frame. Every method returns a new batch, so parts can be shared; nothing is read.
+    """Queries about a protected frame. Every method returns a new batch; no private row is read before `release`.
 
     First select rows (`filter`, `with_columns`, `group_by`, all by public columns), then add queries (`private_sum` and
-    the like), then `plan` or `release`. No method shows rows. That guards against mistakes, not against its holder: a
-    batch is a Python value that contains the frame (`batch.request.frame`).
+    the like), then `plan` or `release`. No method shows rows. This guards against mistakes, not against whoever holds
+    the batch: it contains the frame (`batch.request.frame`).
 
     >>> batch = _example().group_by("day").private_sum("level").private_count(pl.col("level") >= 3, name="peaks")
     >>> batch.release(epsilon=1.0).frame.columns
@@ -125,7 +125,7 @@ class Batch(InNotebooks, HelpfulAttributes):
     # Which rows
 
     def filter(self, *predicates: ColumnOrExpr | Iterable[ColumnOrExpr], **equal: Any) -> "Batch":
-        """Select the rows for which predicates of public columns hold; the others stay secret, and enter no answer.
+        """Select the rows for which predicates of public columns hold; other rows stay secret and enter no answer.
 
         `day=1` keeps the rows where the column `day` is 1.
 
@@ -166,9 +166,10 @@ class Batch(InNotebooks, HelpfulAttributes):
     ) -> "Batch":
         """Group rows by public columns, or by `named` expressions of them.
 
-        The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows; left out, the
-        groups of selected rows, in growing order. `other` is the label of one further group, of all rows with none of
-        the keys, null among them; of several columns it may be a mapping, which names those that have a label.
+        The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows. Without `keys`
+        it has the groups of the selected rows, in growing order. `other` is the label of one further group, for all
+        rows with none of the keys, null included. For several columns, `other` may be a mapping with labels for some of
+        them.
 
         >>> batch = _example().group_by("day", keys=[1, 2, 3])
         >>> batch = _example().group_by("day", keys=[1], other=0)
@@ -199,10 +200,10 @@ class Batch(InNotebooks, HelpfulAttributes):
     ) -> "Batch":
         """Add the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
 
-        Public columns may be factors of it, or divisors: `pl.col("kwh") * pl.col("price")`. They weight each row; noise
-        is for the row, or the group of rows, with the largest weight. After a `group_by`, `bounds` gives labels of
-        groups bounds of their own, to which values are clipped and for which noise is made; all other groups have those
-        of `otherwise`, or of the domain.
+        Public columns may be factors of it, or divisors: `pl.col("kwh") * pl.col("price")`. They weight each row; the
+        noise hides the row, or group of rows, with the largest weight. After a `group_by`, `bounds` maps labels of
+        groups to bounds of their own. Values are clipped to these bounds, and noise is made for them. All other groups
+        have the bounds `otherwise`, or those of the domain.
 
         >>> batch = _example().private_sum("level")
         >>> batch = _example().private_sum(pl.col("level") * pl.col("day"))
@@ -359,7 +360,7 @@ class Batch(InNotebooks, HelpfulAttributes):
     ) -> "Batch":
         """Add a quantile, from a noisy histogram over the domain, or over `bins`, which an interval needs.
 
-        The least and the largest value are secrets of single rows; q=0.01 and q=0.99 come close.
+        The least and the largest value belong to single rows and stay secret; q=0.01 and q=0.99 come close.
 
         >>> batch = _example().private_quantile("level", 0.5)
         """
@@ -415,9 +416,9 @@ class Batch(InNotebooks, HelpfulAttributes):
         return batch
 
     def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> LocalBatch:
-        """Publish a column row by row, each value through a random channel, with public columns beside.
+        """Publish a column row by row, each value through a random channel, beside the public columns.
 
-        Left out, the mechanism is `pf.local.randomized_response` of the values of the domain, with the ε that a plan
+        The default mechanism is `pf.local.randomized_response` on the values of the domain, with the ε that a plan
         finds. Other queries need a batch of their own, which is charged separately.
 
         >>> _example().private_local("level").release(epsilon=1.0).frame.collect().shape
@@ -444,15 +445,15 @@ class Batch(InNotebooks, HelpfulAttributes):
         seconds: float | None = None,
         per_group: bool = True,
     ) -> Plan:
-        """Return the noise that one guarantee about all answers together requires.
+        """Return a plan: the noise that one guarantee about all answers together requires.
 
-        `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are chosen if left out, whichever give
-        the least expected error; with `accuracy` the plan finds the strongest guarantee that allows so much error.
-        `shares` divides the budget among the queries, by name; left out, equally. Noise is never below what one row
-        needs whose neighbours reveal nothing of it, so that every release is differentially private too;
-        `row_privacy=False` calibrates it for the prior alone. After so many `seconds`, the only limit that looks at a
-        clock, the search ends with the best proof so far. Groups of the answer have the noise that their own rows need,
-        where others need more; with `per_group=False` all have the same. Reads public columns only.
+        Left out, `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are those with the least
+        expected error. With `accuracy` the plan finds the strongest guarantee that allows so much error. `shares`
+        divides the budget among the queries, by name; by default equally. The noise is at least what a single
+        independent row needs, so every release is differentially private too. `row_privacy=False` drops this floor and
+        calibrates for the prior alone. After so many `seconds` the search ends with the best proof so far; without them
+        no clock decides. Each group of the answer has the noise that its own rows need; `per_group=False` gives all
+        groups the same noise. Reads public columns only.
 
         >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)

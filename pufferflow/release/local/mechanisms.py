@@ -1,11 +1,10 @@
 """Mechanisms of local privacy: channels for an ε, local privacy in two numbers, and divergences that remain.
 
-Local privacy in two numbers, ε and η, and the divergences that remain between any two laws of rows (TV paper, VII).
-
-A channel is (ε, η)-private if no output is more than e^ε times as likely for one input as for another, and the laws of
-its outputs for two inputs differ by η in total variation at most. Of all such channels one dominates: with probability
-1 − η(e^ε + 1)/(e^ε − 1) it erases, else it answers by randomised response. M0 and M1 are the laws of outputs of rows
-with the laws P0 and P1. The paper prints the largest η upside down: it is tanh(ε/2), not its inverse.
+A channel is (ε, η)-private (TV paper, VII) under two conditions. No output is more than e^ε times as likely for one
+input as for another. The laws of its outputs for two inputs differ by at most η in total variation. One such channel
+dominates all: with probability 1 − η(e^ε + 1)/(e^ε − 1) it erases, else it answers by randomised response. M0 and M1
+are the laws of outputs of rows with the laws P0 and P1. The paper prints the largest η upside down: it is tanh(ε/2),
+not its inverse.
 """
 
 import math
@@ -70,8 +69,9 @@ class LocalPrivacy(InNotebooks):
     def share(self) -> float:
         """The probability that the dominating channel does not erase, η/tanh(ε/2), rounded up.
 
-        For every f-divergence the best (ε, η)-private channel has at least this share of what the best ε-private one
-        has of D_f(M0 ‖ M1) (the TV paper, Theorem 7): erasing the outputs of the latter is (ε, η)-private.
+        For every f-divergence, compare the largest D_f(M0 ‖ M1) of (ε, η)-private and of ε-private channels. The former
+        is at least this share of the latter (TV paper, Theorem 7). The reason is that erasing outputs of an ε-private
+        channel is (ε, η)-private.
         """
         limit = math.tanh(self.epsilon / 2)
         return min(upwards(self.tv / limit, _ROUNDINGS), 1.0) if limit else 1.0

@@ -1,17 +1,13 @@
 """Rows published one by one: the column, the channel, and the loss under a scenario from the channel's ε (M35).
 
-From a channel's ε on every row to the loss under a scenario, and back (M35).
-
-For any mechanism that publishes rows, its exposure, what it reveals about one row given all others, bounds the loss.
-The loss is ε itself if rows are independent; along chains and trees the result of messages, as for noisy sums with
-these exposures; and k·ε under any prior if a group has k published rows. The least of these that apply counts. For the
-secret's own column it is never below ε: each release is differentially private for one row, too.
-
-Rows published one by one: the column, the channel, and the guarantee under the scenario.
+The exposure of a mechanism is what it reveals about one row given all others, and it bounds the loss. If rows are
+independent, the loss is ε itself. Along chains and trees it is the result of messages, as for noisy sums with these
+exposures. Under any prior it is at most k·ε if a group has k published rows. The least of these that apply counts. For
+the secret's own column it is never below ε: each release is differentially private for one row, too.
 
 No row is read here. The noise behind a plan has the exposures of the channel: those of counts of each value with
 Laplace noise of scale 1/ε, where each of the two counts that differ moves by half. So an account adds them to those of
-other releases (M35). Only pure losses of both are the same, so no rule that uses other losses applies.
+other releases (M35). Only the pure losses of the two are the same, so no rule that uses other losses applies.
 """
 
 import math

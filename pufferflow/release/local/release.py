@@ -2,18 +2,18 @@
 
 Estimates that invert a channel on average: of frequencies of values, of sums and of means, with error bars.
 
-For numbers v of values, scores g of outputs with Σ_y Q(y|x)·g(y) = v(x) for every x have the right mean, row by row,
-whatever the rows are: the sum of scores estimates the sum of v without bias. Among several such g the one with the
-least variance under equally frequent values is used. Given the rows, draws are independent: the variance of the sum is
-Σ_x n_x·(Σ_y Q(y|x)·g(y)² − v(x)²). The scores of g² − v² estimate it, and it lies between its least and its largest
+Let v be numbers of the values, and g scores of the outputs with Σ_y Q(y|x)·g(y) = v(x) for every x. Then each row's
+score has the right mean, so the sum of scores estimates the sum of v without bias. Among several such g the one with
+the least variance under equally frequent values is used. Given the rows, draws are independent: the variance of the sum
+is Σ_x n_x·(Σ_y Q(y|x)·g(y)² − v(x)²). The scores of g² − v² estimate it, and it lies between its least and its largest
 value for this number of rows. Only published rows are read.
 
 Publishing rows one by one, once: compare the source, reserve the cost, draw every row, store the result, return it.
 
-Drawing the same rows again would let a reader average. So rows are never drawn by a lazy frame that may be collected
-twice, but by a release, which is charged once under its id. In memory the account keeps the rows themselves; of a file
-it keeps the digest, and the number of rows with each output. A file is written under a temporary name, then committed,
-and only then moved to its place. Whichever process commits first, its rows appear, and no others.
+If the same rows were drawn again, a reader could average the draws. So rows are drawn by a release, which is charged
+once under its id, never by a lazy frame that may be collected twice. In memory the account keeps the rows themselves;
+of a file it keeps the digest, and the number of rows with each output. A file is written under a temporary name, then
+committed, and only then moved to its place. The rows of the process that commits first appear, and no others.
 """
 
 import hashlib

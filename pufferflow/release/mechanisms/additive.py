@@ -6,9 +6,10 @@ A key appears where its noisy number of rows is above a threshold (`key_threshol
 number, given that the key appears, has another law: a key of few rows appears only if the noise is large. The noise of
 other sums is independent of the choice.
 
-The bar of a number of rows y has all n for which a number of y or more is no rarer, among the keys of n rows that
-appear, than is the noise beyond one end of its interval. A key that appears has a row, so n is 1 or more; and of more
-rows such numbers are less rare. Above y the choice only makes smaller numbers rarer, so there the interval is enough.
+The error bar of a noisy number y contains numbers n of rows. Below y it has each n for which y is plausible: among keys
+of n rows that appear, a number of y or more is not rarer than noise beyond one end of its interval. A key that appears
+has a row, so n is 1 or more; and for larger n such numbers are less rare. Above y the choice only makes smaller numbers
+rarer, so there the interval is enough.
 
 Numbers and error bars are cut to the values that are possible for any rows, which is post-processing (M47). These
 limits are public: they follow from the range of a query, and from the number of rows where that is public. They are a

@@ -1,11 +1,11 @@
 """Public facts that noise and cost rest on: read when planning, and compared with the source when releasing.
 
-Noise is made for the patterns of correlated groups, or for one that covers them; a cost names the positions of their
-rows, the first and last of all, and the clock. So a digest of exactly these is compared, and of the keys of the answer
-where they are those of the rows. The number of groups of a pattern is not in it: a further group of a known pattern
-loses as much as those before. The digest need not be taken again where files have the versions that they had before
-they were read, or where all public columns of the rows have the fingerprint that they had before. Nothing is read, and
-so nothing is compared, where rows are independent, and under `Presence`, where patterns are private.
+Noise is made for the patterns of correlated groups, or for one pattern that covers them. A cost names the positions of
+their rows, the first and last of all, and the clock. So a digest of exactly these is compared, and of the keys of the
+answer where they are those of the rows. The number of groups of a pattern is not in it: a further group of a known
+pattern loses as much as those before. An old digest is still valid if the files have the versions that they had before
+they were read. It is also valid if all public columns of the rows have the same fingerprint as before. Nothing is read
+or compared where rows are independent, and under `Presence`, where patterns are private.
 """
 
 import hashlib

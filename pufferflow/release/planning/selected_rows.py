@@ -1,13 +1,13 @@
 """The rows that a release selects, by its filters and keys, those of one unit that may be absent, and their exact sums.
 
-A unit of r rows moves a cell by r at most. If these are r rows in each of g groups, and no cell of the answer has rows
-of two groups, cells are moved by r each, g of them: ‖(r, …, r)‖ is r·g in the norm 1, and r·√g in the norm 2. Splitting
+A unit of r rows moves a cell by r at most. Let it have r rows in each of g groups, and let no cell of the answer have
+rows of two groups. Then it moves g cells by r each: ‖(r, …, r)‖ is r·g in the norm 1, and r·√g in the norm 2. Splitting
 the rows of a group further makes no vector longer. With a limit on groups alone all rows may be in one group, so that
 nothing is gained.
 
-Accounts compose exact sums exactly (M23). A batch has them if all its rows are in one cell, each an independent draw
-from a table, and every row adds whole steps that follow from a value of a finite domain. Other batches are counted by
-the exposures of their costs alone.
+Accounts compose exact sums exactly (M23). A batch has them if all its rows are in one cell and each is an independent
+draw from a table. Every row also has to add whole steps that follow from a value of a finite domain. Other batches are
+counted by the exposures of their costs alone.
 """
 
 import hashlib

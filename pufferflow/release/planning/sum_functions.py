@@ -486,9 +486,8 @@ class Tables(NamedTuple):
 def tables_of(prior: Prior, secret: AnySecret, functions: SumFunctions) -> list[Tables]:
     """Return representations of all sums, each of which moves at least as far as they do: the shortest one counts.
 
-    On an interval a row may move between any two corners. If it moves less than from end to end (because pairs are
-    close, or because it moves along with another row), functions are replaced by linear ones that have everywhere their
-    steepest slope.
+    On an interval a row may move between any two corners. It may move less than from end to end, if pairs are close or
+    if it moves along with another row. Then each function is replaced by a linear one with its steepest slope.
     """
     if (factors := functions.factors) is not None:
         return [_weighted(one, factors) for one in tables_of(prior, secret, functions.unweighted())]
