@@ -151,8 +151,8 @@ class Batch(InNotebooks, HelpfulAttributes):
         listed = {column_name(expression): expression for expression in flat}
         if len(listed) < len(flat) or set(listed) & set(named):
             raise UsageError(
-                "with_columns makes two columns of one name.",
-                allowed="names of their own",
+                "with_columns makes two columns with the same name.",
+                allowed="a different name for each column",
                 instead='.alias("week")',
             )
         return Batch(self.request.with_columns(listed | named))
@@ -249,8 +249,8 @@ class Batch(InNotebooks, HelpfulAttributes):
             return self._asking(Mean.of(called, values))
         if present is not None and weight is not None and self.request.counts_are_public:
             raise Refused(
-                f'Public weights of {quoted(values.column)} with missing="skip": what they add up to is private then.',
-                allowed="the noisy sums that such a mean is made of",
+                f'Public weights of {quoted(values.column)} with missing="skip": their sum is then private.',
+                allowed="the two noisy sums that such a mean divides",
                 instead=f"private_sum({values.words} * …) and private_sum of the weights where a value is there",
             )
         return self._asking(
@@ -266,7 +266,7 @@ class Batch(InNotebooks, HelpfulAttributes):
             if self.request.counts_are_public:
                 column = next(iter(self.request.domains), "level")
                 raise UsageError(
-                    "A count of all rows: which rows there are is public here, so it needs no noise.",
+                    "The number of all rows is public in this scenario, so it needs no noise.",
                     allowed="a property of a sensitive column, or a scenario whose secret is pf.Presence",
                     instead=f'private_count(pl.col("{column}") >= 3), or frame.group_by("day").len() with Polars',
                 )
@@ -274,7 +274,7 @@ class Batch(InNotebooks, HelpfulAttributes):
         values = self._read(predicate)
         if not values.boolean:
             raise UsageError(
-                f"The property {values.words} is no predicate: it is not true or false.",
+                f"The property {values.words} is no predicate: its values are not true or false.",
                 allowed="a comparison",
                 instead=f'pl.col("{values.column}") >= 3',
             )
@@ -335,7 +335,7 @@ class Batch(InNotebooks, HelpfulAttributes):
         )
         if own.columns == other.columns:
             raise UsageError(
-                f"The covariance of {quoted(own.column)} with itself.",
+                f"The covariance of {quoted(own.column)} with itself is its variance.",
                 allowed="two columns that the secret lists",
                 instead=f"private_variance({quoted(own.column)})",
             )
@@ -426,7 +426,9 @@ class Batch(InNotebooks, HelpfulAttributes):
         """
         known, domain = self._column(column)
         domain.check_complete(
-            known, "Row by row the column", "a value for null, which a channel then hides too"
+            known,
+            "Row by row the column",
+            "a value that null is read as, which the channel then hides too",
         )
         return local_batch(self.request, known, domain, mechanism)
 
@@ -536,7 +538,7 @@ class Batch(InNotebooks, HelpfulAttributes):
     ) -> "Batch":
         if weights is not None or has_weight(column, self.request.public):
             raise Refused(
-                "Bounds of groups together with public weights: it would not be clear what is within them.",
+                "Bounds by group together with public weights: it is unclear whether they include the weights.",
                 allowed="one of the two",
                 instead='a filter for each group, then private_sum(pl.col("level").clip(0, 9) * pl.col("price"))',
             )

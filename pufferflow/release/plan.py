@@ -159,8 +159,8 @@ class BasePlan(InNotebooks, HelpfulAttributes, Generic[M_co]):
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: a plan's facts of rows and files hold in this process only."""
         raise UsageError(
-            "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
-            allowed="planning where it is released; certificates, releases and scenarios can be pickled",
+            "A plan cannot be pickled: it holds the private frame, and is made for the present versions of files.",
+            allowed="planning in the process that releases; certificates, releases and scenarios can be pickled",
             instead="batch.plan(…) in the other process: it is the same plan, and an id gives the same release",
         )
 
@@ -412,7 +412,7 @@ class Plan(BasePlan[AdditiveNoise]):
 
 def plan_of(request: Request, options: PlanOptions) -> Plan:
     """Return the plan for a batch, with all that depends on public columns worked out."""
-    way_on = 'missing="skip" leaves them out of answers; a value is read so.'
+    way_on = 'missing="skip" leaves them out of answers; any other value is read in their place.'
     warn_of_use("Assumed missing=", notes_on_missing(request), way_on)
     noise = choose_noise(request, options)
     plan = Plan(AdditiveNoise(noise))
@@ -452,7 +452,7 @@ class DesignedPlan(BasePlan[OptimalChannel]):
         """
         if account is None:  # pyright: ignore[reportUnnecessaryComparison] - callers without types
             raise UsageError(
-                "A designed release without an account: it keeps its guarantee together with what that has published.",
+                "A designed release without its account: the guarantee covers what that account has published, too.",
                 allowed="the account that it was designed for",
                 instead="plan.release(account)",
             )

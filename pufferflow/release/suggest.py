@@ -182,7 +182,7 @@ def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None
     scenario = asked.request.scenario
     if not isinstance(scenario.secret, ValueSecret):
         raise UsageError(
-            "Suggestions for a secret that is no value of a row.",
+            "Suggestions for a secret that is not the value of a row.",
             allowed="pf.Secret or pf.Initial",
             instead="pf.Table.fit or pf.LatentClass.fit, for pf.Derived",
         )
@@ -238,7 +238,7 @@ def _candidates(
         )
     if order is not None and numeric:
         yield (
-            "rows are Gaussian, near ones alike",
+            "rows are Gaussian, and near ones are similar",
             lambda: _fitted(
                 GaussianPrior.fit(
                     reference,
@@ -253,7 +253,7 @@ def _candidates(
         )
     if within and numeric:
         yield (
-            "rows of a group are Gaussian, all alike",
+            "rows of a group are Gaussian and equally correlated",
             lambda: _fitted(GaussianPrior.fit(reference, column, within, slack="confidence")),
         )
     if within and domain.finite:

@@ -273,7 +273,8 @@ def binary_erasure(first: Any, second: Any, epsilon: float, tv: float | None = N
     old, new = _read_law(first, "first"), _read_law(second, "second")
     if set(old) != set(new):
         raise UsageError(
-            "The two laws have different labels.", allowed="one probability for each label in both"
+            "The two distributions have different labels.",
+            allowed="one probability for each label in both",
         )
     limit = largest_tv(read_epsilon(epsilon))
     wanted = (
@@ -348,7 +349,9 @@ def _read_law(given: object, name: str) -> dict[Any, float]:
         for label, one in law.items()
     }
     if min(masses.values()) < 0 or abs(sum(masses.values()) - 1) > 1e-9:
-        raise UsageError(f"{name} is no law.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"{name} is no probability distribution.", allowed=allowed, instead=instead
+        )
     return masses
 
 
@@ -379,18 +382,18 @@ def check_labels(labels: Sequence[Any], name: str, *, at_least: int) -> None:
         for label in labels
     ):
         raise UsageError(
-            f"Some of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]'
+            f"One of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]'
         )
     if any(label != label for label in labels) or len(set(labels)) < len(labels):  # noqa: PLR0124 - NaN
         raise UsageError(
-            f"The {name} are not different.",
-            allowed="each label once, and no NaN",
+            f"Two of the {name} are equal, or one is NaN.",
+            allowed="each label once, without NaN",
             instead='["no", "yes"]',
         )
     if not _fit_one_column([label for label in labels if label is not None]):
         raise UsageError(
             f"The {name} do not fit into one column.",
-            allowed="texts, or finite numbers that keep their values beside each other",
+            allowed="all texts, or all finite numbers that one column stores exactly",
             instead='["1", "other"]',
         )
     if not at_least <= len(labels) <= MOST_LABELS + 1:
@@ -413,7 +416,7 @@ def _fit_one_column(labels: "Sequence[Label]") -> bool:
 
 def _too_small(epsilon: float) -> Refused:
     return Refused(
-        f"epsilon={epsilon:g} is so small that chances of 2^-{BITS} do not represent it: outputs would reveal nothing.",
-        allowed="an epsilon with which rows still reveal something",
+        f"epsilon={epsilon:g} is too small for probabilities in steps of 2^-{BITS}: outputs would reveal nothing.",
+        allowed="a larger epsilon",
         instead="epsilon=0.01, or fewer labels",
     )

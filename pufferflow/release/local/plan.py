@@ -322,7 +322,7 @@ class LocalBatch(InNotebooks, HelpfulAttributes):
                 return channel
             epsilon *= 1 - _CLOSE
         raise Refused(
-            f"The guarantee leaves epsilon {epsilon:g} for a row, which the chances of a channel do not represent.",
+            f"The guarantee leaves only epsilon {epsilon:g} for each row, too little for a channel to reveal anything.",
             allowed="a weaker guarantee, or groups of fewer rows",
             instead="pf.Pure(1.0)",
         )
@@ -429,8 +429,8 @@ class LocalPlan(BasePlan[LocalChannel]):
         """
         if hasattr(path, "reserve"):
             raise UsageError(
-                "The place of the rows is an account.",
-                allowed="a path, or None for rows in memory, and an account by its name",
+                "The first argument is an account, where a path is expected.",
+                allowed="a path, or None for rows in memory; then the account",
                 instead="plan.release(account=account)",
             )
         place = None if path is None else local_path(path, "The place of the rows")
@@ -483,14 +483,14 @@ def _check(request: Request, column: str, domain: Domain) -> None:
     secret = request.scenario.secret
     if request.queries or request.by:
         raise UsageError(
-            "private_local after a query, or in groups: it publishes rows, each by itself.",
-            allowed="filter and with_columns before it, and a batch of its own",
+            "private_local after a query or group_by: it publishes single rows.",
+            allowed="only filter and with_columns before it",
             instead=f"pf.protect(frame, scenario).private_local({quoted(column)})",
         )
     if isinstance(secret, Presence):
         raise Refused(
-            "Rows one by one, under a scenario that hides whether they are there: each row would reveal it.",
-            allowed="a scenario whose rows are public, with pf.Secret",
+            "The scenario hides whether rows are there, and publishing them one by one would reveal it.",
+            allowed="a scenario with pf.Secret, in which the existence of rows is public",
             instead=f"private_histogram({quoted(column)})",
         )
     if isinstance(domain, Interval):
@@ -501,7 +501,7 @@ def _check(request: Request, column: str, domain: Domain) -> None:
         )
     if not 2 <= len(domain.points) <= MOST_LABELS:
         raise Refused(
-            f"A channel for {len(domain.points)} values.",
+            f"The domain has {len(domain.points)} values: too many or too few for a channel.",
             allowed=f"2 to {MOST_LABELS} values",
             instead="wider pf.Bins",
         )
@@ -519,7 +519,7 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     unknown = [point for point in domain.points if point not in given.inputs]
     if unknown or len(given.inputs) > len(domain.points):
         which = (
-            f"{quoted(unknown[0])} is no input of it"
+            f"it has no input {quoted(unknown[0])}"
             if unknown
             else "it has inputs that the domain does not have"
         )
@@ -537,7 +537,7 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     check_labels(given.outputs, "outputs", at_least=1)
     if given.epsilon == math.inf:
         raise Refused(
-            "Some output of the channel is possible for one value and not for another: it reveals the value.",
+            "Some output of the channel is possible for one value but not for another, so it would reveal the value.",
             allowed="channels with a finite epsilon",
             instead=instead,
         )

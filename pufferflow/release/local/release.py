@@ -71,8 +71,8 @@ class Scores:
         scores = _solved(channel.matrix, values)
         if scores is None:
             raise Refused(
-                "The channel gives several values the same outputs: they cannot be distinguished, not even on average.",
-                allowed="numbers that are equal for such values",
+                "The channel treats several values in the same way: the numbers of their rows cannot be estimated.",
+                allowed="equal numbers for such values",
                 instead="pf.local.randomized_response, which reveals how frequent every value is",
             )
         variances = np.maximum(channel.matrix @ scores**2 - values**2, 0.0)
@@ -135,7 +135,7 @@ def estimated_means(counts: pl.DataFrame, channel: Channel, column: str) -> pl.D
 def _numbers(channel: Channel) -> Floats:
     if any(isinstance(label, str) for label in channel.inputs):
         raise Refused(
-            "A sum or a mean of labels.",
+            "Labels have no sum and no mean.",
             allowed="a domain of numbers",
             instead="frequencies(), how many rows have each label",
         )
@@ -149,8 +149,8 @@ def _by_group(counts: pl.DataFrame, channel: Channel, column: str) -> tuple[pl.D
     values = counts[column].to_list()
     if any(value not in place for value in values):
         raise UsageError(
-            "The rows have a value that is no output of the channel.",
-            allowed="rows as they were published",
+            "The rows contain a value that is no output of the channel.",
+            allowed="the rows as they were published, unchanged",
         )
     keys = counts.select(names)
     table = np.zeros((len(counts), len(channel.outputs)))
@@ -181,7 +181,7 @@ def _with_bars(
     taken = [known for known in keys.columns if known in bars.columns]
     if taken:
         raise UsageError(
-            f"The groups have a column {taken[0]!r}, as the estimates do.",
+            f"The groups and the estimates both have a column {taken[0]!r}.",
             allowed=f"other names than {', '.join(bars.columns)}",
             instead='batch.with_columns(of=pl.col("rows")) before private_local, and groups by that',
         )
@@ -316,7 +316,7 @@ class RowsDestination:
         self._check_place()
         if self.place is None and kept and mechanism.rows > MOST_KEPT:
             raise UsageError(
-                f"{mechanism.rows} rows to be kept by an account.",
+                f"{mechanism.rows} rows are too many for an account to keep in memory.",
                 allowed=f"at most {MOST_KEPT} rows in memory; any number in a file",
                 instead='release("rows.parquet", account, id="monday")',
             )
@@ -333,7 +333,7 @@ class RowsDestination:
             )
         if self.place.suffix not in {"", ".pq", ".parquet"}:
             raise UsageError(
-                f"Rows are written as Parquet, and the file is named {self.place.name[-200:]!r}.",
+                f"Rows are written as Parquet, and this is not the name of a Parquet file: {self.place.name[-200:]!r}.",
                 allowed="a name that ends in .parquet",
                 instead=f"{self.place.stem[-100:]}.parquet; and pl.scan_parquet(…).sink_csv(…), for other formats",
             )
@@ -404,8 +404,8 @@ class RowsDestination:
                 if _digest(beside) == digest:
                     return self._published(stored, beside)
         raise UsageError(
-            "The rows were published before, in a file that is not here. They are not drawn again: whoever has both "
-            "draws could average them.",
+            "These rows were already published, in a file that is not here. They are not drawn again: "
+            "a reader could average two draws.",
             allowed=f"the path of that file, whose SHA-256 is {digest}",
             instead='release("rows.parquet", account, id="monday"), with its path; or another id, which costs again',
         )
@@ -419,8 +419,8 @@ class RowsDestination:
         place = self.place
         if beside is None or place is None:
             raise UsageError(
-                "The rows of this id are kept by the account, and not in a file.",
-                allowed="the same id without a path, and writing what it returns",
+                "The account keeps the rows of this id itself, so they are in no file.",
+                allowed="the same id without a path; then write what it returns",
                 instead='release(account=account, id="monday").frame.sink_parquet("rows.parquet")',
             )
         moved = list[bool]()

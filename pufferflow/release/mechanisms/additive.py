@@ -165,7 +165,7 @@ def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
         else f"there are no rows in {cells} of {len(size)} groups"
     )
     return [
-        f"{where}: the value of {', '.join(names)} there is noise alone, with the whole range as its error bar"
+        f"{where}: {', '.join(names)} is then pure noise, with the whole range as its error bar"
     ]
 
 
@@ -237,7 +237,7 @@ class AdditiveNoise(SumsMechanism):
             raise reservation_mismatch()
         noise = self.noise.charged_as(reserved.shape)
         if noise is None:
-            raise reservation_mismatch("the proof that is made here requires more noise")
+            raise reservation_mismatch("this machine's proof requires more noise")
         return type(self)(noise, reserved)
 
     def draw(self, reading: PrivateReader) -> DrawnAnswers:
@@ -275,9 +275,9 @@ def _same_rows(read: Tally, counted: Tally) -> bool:
 
 def _other_rows() -> SourceError:
     return SourceError(
-        "The engine added up other rows than it counted, or rows came or went meanwhile. Nothing was released.",
-        allowed="a table that stays as it is while it is read, on an engine that reads each row once",
-        instead="releasing again with the same id, which costs nothing more; if this comes back, another engine",
+        "The engine did not sum the rows that it counted: the table may have changed meanwhile. Nothing was released.",
+        allowed="a table that does not change while it is read, on an engine that reads each row once",
+        instead="releasing again with the same id, which costs nothing more; if the error returns, another engine",
     )
 
 

@@ -174,7 +174,7 @@ def widest(
                 scales += [accuracy.error / float(half)] if half else []
     if not scales:
         raise Refused(
-            "No row moves an answer: there is nothing to hide.",
+            "No row changes an answer, so there is nothing to hide.",
             allowed="answers that depend on values",
         )
     return min(scales) * (1 - 8 * UNIT - DIGITS)

@@ -68,7 +68,9 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     )
     if not (read > 0).all() or read.min() / read.max() < 1e-6:
         raise UsageError(
-            "A share is not above 0, or a millionth of another.", allowed=allowed, instead=instead
+            "A share is not above 0, or less than a millionth of another.",
+            allowed=allowed,
+            instead=instead,
         )
     of_most = read / read.max()  # the sum of very large numbers would be infinite
     return of_most / of_most.sum()

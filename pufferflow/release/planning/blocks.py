@@ -48,7 +48,9 @@ from pufferflow.release.planning.sum_functions import Tables, tables_of
 
 _LOUDEST = 2.0**12
 _DOUBLINGS = 16
-_HARDLY = "hardly any noise is needed for the guarantee: the little that is added lets an account add releases up"
+_HARDLY = (
+    "the guarantee needs hardly any noise; a little is added so that an account can add up releases"
+)
 
 
 def row_laws(public: PublicMetadata, basis: Basis, laws: Laws | None) -> Laws | None:

@@ -91,7 +91,7 @@ def _check(request: Request) -> None:
         )
     if any(isinstance(prior, Simulator) for prior in request.scenario.priors):
         raise Refused(
-            "A simulator draws answers of one statistic, and no check shows that they are those of this batch.",
+            "A simulator draws answers of one statistic, and nothing shows that this batch computes the same.",
             allowed="other priors in a batch",
             instead="pf.calibrate(pf.laws(scenario, statistic), guarantee), for one statistic",
         )

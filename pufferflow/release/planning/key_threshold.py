@@ -81,8 +81,8 @@ def least_threshold(noise: Noise, rows: int, delta: float, groups: int = 1) -> K
     """Return the least threshold on the grid of a noisy number of rows with which keys cost at most δ."""
     if not isinstance(noise, Laplace | Gaussian):
         raise Refused(
-            f"Keys that the data chooses, with {type(noise).__name__} noise on the number of their rows.",
-            allowed="pf.Laplace or pf.Gaussian, whose tails beyond a threshold are known for sure",
+            f'keys="discover" with {type(noise).__name__} noise on the number of rows of each key.',
+            allowed="pf.Laplace or pf.Gaussian, whose tail probabilities have proven bounds",
             instead="noise=pf.Laplace",
         )
     grid = grid_below(noise)
@@ -140,14 +140,14 @@ def _of_any(chance: float, times: int) -> float:
 def _check_delta(promise: Guarantee) -> None:
     if not isinstance(promise, Approx | ApproxRenyi):
         raise Refused(
-            f'keys="discover" under {promise!r}: that a key appears depends on its rows, and with some probability of '
-            "one unit alone.",
+            f'keys="discover" under {promise!r}: a key of one unit alone may appear, with a small probability that '
+            "only a delta covers.",
             allowed="a guarantee with a delta, pf.Approx or pf.ApproxRenyi; or listed keys",
             instead=f"pf.Approx({1.0 if math.isinf(promise.epsilon) else promise.epsilon:g}, 1e-6)",
         )
     if promise.delta < LEAST_KEYS_DELTA:
         raise UsageError(
-            f'keys="discover" and the delta {promise.delta:g}: half of it is for keys of one unit alone.',
+            f'keys="discover" and the delta {promise.delta:g}: too small, as half of it is for keys of one unit alone.',
             allowed=f"a delta of {LEAST_KEYS_DELTA:g} or more, well below one over the number of units",
             instead="pf.Approx(1.0, 1e-6), or listed keys",
         )

@@ -196,8 +196,8 @@ class SourceDigest:
         """Return the digest as of now; refuse a source whose facts have changed."""
         if self.version.snapshot.outdated:
             raise SourceError(
-                "A file was written anew, or is gone, since the source was planned with. Nothing was released.",
-                allowed="files that stay as they are between plan and release",
+                "A file of the source was rewritten or removed after the plan was made. Nothing was released.",
+                allowed="files that do not change between plan and release",
                 instead="scanning the files again, such as pl.scan_parquet(…), and another plan",
             )
         if not any(self.facts):
@@ -316,7 +316,7 @@ class PublicMetadata:
         order = _order_of(prior, scenario.secret)
         if not prior.independent_rows and order == BY_POSITION and not scenario.start_known:
             raise UsageError(
-                "The prior or the secret depends on the start of sequences, which is not known.",
+                "The prior or the secret depends on where sequences start, which is unknown.",
                 allowed="a scenario with the start of all sequences",
                 instead='pf.Scenario(..., start="2026-01-01")',
             )

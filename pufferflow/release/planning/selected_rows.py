@@ -58,8 +58,8 @@ def present(request: Request, secret: Presence) -> Pattern:
     """Return the pattern of a unit that may be absent: as many rows as it may have, in one cell if that may be."""
     if secret.rows is None:
         raise UsageError(
-            f"How many rows one {secret.within!r} may have is private too, and no limit is declared.",
-            allowed="the most rows of a unit that are read; others are left out",
+            f"The number of rows of one {secret.within!r} is private too, so it needs a declared limit.",
+            allowed="the largest number of rows of a unit; further ones are not read",
             instead=f"pf.Presence({secret.within!r}, ..., rows=10)",
         )
     if secret.groups is None:
@@ -85,9 +85,9 @@ def more_may_leave(unit: str, within: Sequence[str]) -> Refused:
     """Return the error for units that may come and go together with an unlimited number of others in their group."""
     together = ", ".join(map(repr, within))
     return Refused(
-        f"Rows depend on each other within {together}, and the secret is whether the rows of one {unit!r} are there.",
+        f"The secret is whether rows of one {unit!r} exist, but rows of several are correlated within {together}.",
         allowed=f"pf.AnyCorrelation() with within={unit!r}, or pf.Independent()",
-        instead=f"pf.Presence({within[0]!r}, rows=...), which hides all that depend on each other",
+        instead=f"pf.Presence({within[0]!r}, rows=...), which hides all rows that depend on each other",
     )
 
 

@@ -121,7 +121,7 @@ class TupleTables:
         sizes = [table.shape[1] for table in self._tables]
         if math.prod(sizes) > (3**10 if self.from_nothing else _MOST_PLACES):
             raise Refused(
-                f"Sums of {sum(size > 1 for size in sizes)} columns in one batch: all corners of them are compared.",
+                f"Sums of {sum(size > 1 for size in sizes)} columns in one batch: too many extreme values to compare.",
                 allowed="sums of at most 10 columns on intervals",
                 instead="batches of fewer columns, each with a share of the budget; or pf.learning.PrivateRidge",
             )
@@ -450,8 +450,8 @@ def _number_of_pairs(secret: ValueSecret) -> int:
 
 
 NO_SLOPE = (
-    "what jumps on an interval has no slope, so rows of a group were taken to move in any way; a batch without counts, "
-    "histograms and quantiles, or pf.Bins as the domain, says more"
+    "counts, histograms and quantiles jump on an interval, so rows of a group were taken to move in any way. "
+    "A batch without them, or pf.Bins as the domain, may need less noise"
 )
 
 
