@@ -48,8 +48,8 @@ _RTOL = 2e-6
 class Composed(InNotebooks):
     """The total of several releases: a guarantee that holds for all of them, and the rule that proves it.
 
-    `adaptive` says whether later queries may have been chosen after seeing earlier answers; `belief` is the prior under
-    which their loss is the largest.
+    `adaptive` says whether later queries may have been chosen after seeing earlier answers. `belief` is the prior under
+    which the loss is the largest.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())

@@ -30,16 +30,16 @@ def compose(
     method: str | None = None,
     fixed: bool = False,
 ) -> Composed:
-    """Return the total loss of releases about the secrets of a scenario; refused where no rule bounds it.
+    """Return the total loss of several releases about the secrets of a scenario; refused if no rule bounds it.
 
     Losses of single Pufferfish releases do not add: two releases of loss 0 may reveal everything. `releases` are
     releases, their certificates, or plans; all are taken to be about the same data. `kind` is the kind of guarantee to
     total (`pf.Pure`, `pf.Zcdp`, `pf.Renyi.of(alpha=4)` and so on), by default that of the releases.
 
-    If the result is `adaptive`, later queries may have been chosen after seeing earlier answers. Pure totals are.
-    Others are if the accounting `method` was chosen before the first answer: "pure", "gaussian", "rows", "renyi",
-    "classes" or "zcdp", as an account names it. Without a method the least total of all methods is returned, which
-    holds for queries that were fixed beforehand. `fixed=True` declares that they were: then more rules apply.
+    An `adaptive` total holds even if later queries were chosen after seeing earlier answers. Pure totals are adaptive.
+    Others are if `method` was chosen before the first answer: "pure", "gaussian", "rows", "renyi", "classes" or "zcdp",
+    as an account names it. Without a method the least total of all methods is returned, which holds for queries that
+    were fixed beforehand. `fixed=True` declares that they were, so that more rules apply.
 
     >>> import polars as pl, pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])

@@ -1,8 +1,8 @@
 """The joint law of exact answers given one row's secret, and of the outputs published in their place (M22, M23, M31).
 
-Rows are independent draws from a table, all with the same law, and releases are about the same rows. So the answers
-given the secret of one row are what this row adds, convolved with what all others add. A published output is one
-outcome of known likelihoods, since the ratio at an output involves only what is on its path (M23); an output that is
+Rows are independent draws from a table, all with the same law, and releases are about the same rows. So the law of the
+answers, given one row's secret, convolves the contribution of this row with those of all others. The ratio at an output
+involves only what is on its path (M23). So a published output is one outcome of known likelihoods. An output that is
 not published yet may be any outcome. All computations are in whole numbers. Likelihoods of noise, which are not
 rational, have a relative error that is added to the losses.
 """

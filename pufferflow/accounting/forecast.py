@@ -6,9 +6,9 @@ days of 23 and 25 hours, months, growing files and plans of another machine diff
 has a position: its steps, and the times and numbers of its filters. The schedule's distance is the commonest one
 between neighbours. So it is found although a period is missing, or an old one was released again.
 
-A limit that is not pure is counted in one way for the whole life of an account. It is by pure losses, by the squares of
-μ of Gaussian and Laplace noise or by Rényi losses, as its first release suits, or by profiles that are reserved when it
-is opened.
+A limit that is not pure is counted in one way for the whole life of an account. Profiles are one way, if they are
+reserved when it is opened. Else the first release decides: pure losses, squares of μ of Gaussian and Laplace noise, or
+Rényi losses.
 """
 
 import math
@@ -407,10 +407,10 @@ def _every(scenario: Scenario, cost: Cost, moved: dict[str, int]) -> Every:
 @final
 @dataclass(frozen=True)
 class AccountForecast(InNotebooks):
-    """A future total: `total` is an ε, ∞ where it grows without bound, as `note` explains.
+    """A future total of an account: `total` is an ε, or ∞ if it grows without bound, as `note` explains.
 
-    `releases` is the number of them, ∞ for an endless schedule; `fits` how many of them the limit allows; `rule` proves
-    the total.
+    `releases` is the number of releases, ∞ for an endless schedule. `fits` is how many of them the limit allows. `rule`
+    proves the total.
 
     >>> import tempfile, polars as pl, pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -590,12 +590,12 @@ def compare_accounting(
     *,
     every: object = None,
 ) -> tuple[Composed, ...]:
-    """Return the totals of a schedule by each way to count that proves one, the least first.
+    """Return the total of a schedule by each accounting method that proves one, the least first.
 
     `schedule` is pairs of a plan and a number of releases. Each release of a plan selects rows `every` so many steps
-    (or such a duration) later than the one before, or the same rows if `every` is left out. The way whose rule is that
-    of profiles is for an account that is opened with `reserve=`. Of the others an account takes the one that suits its
-    first release.
+    later than the one before; `every` may be a duration. Without `every` all releases select the same rows. The total
+    by profiles is for an account that is opened with `reserve=`. Of the other methods an account takes the one that
+    suits its first release.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())

@@ -1,6 +1,6 @@
 """What is fixed when an account is opened: profiles, shares, their totals; and why an account refuses a release.
 
-Profiles that an account reserves before its first answer: totals with a δ, by the laws of losses (M26).
+An account can reserve profiles before its first answer, for totals with a δ by the laws of losses (M26).
 
 A profile bounds what one release may reveal: (ε, δ) for several ε at once, so also its total variation, the δ at ε = 0.
 Along one coupling of the data each release is then a random function of a draw from the profile's dominating pair,
@@ -10,12 +10,10 @@ release on: profiles that are chosen by earlier answers have no such total.
 
 Each profile serves one release about a unit; releases that no unit shares may have the same one (M25, M27).
 
-What is fixed when an account is opened, before its first answer: profiles, and a part of δ for keys.
-
-The part of δ is for keys that the data chooses; the sums of all releases keep the rest. Whatever keys the noisy numbers
-of rows make appear, all releases together are those of listed keys outside an event of the probability that keys take
-(`release.planning.key_threshold`). If each path took as much δ for keys as it needs, answers could decide whether keys
-or sums take it, and together they would take more than δ.
+A part of δ is for keys that the data chooses; the sums of all releases keep the rest. Keys take the probability of an
+event (`release.planning.key_threshold`). Outside this event all releases together are those of listed keys, whichever
+keys appear. The part is fixed beforehand. Else answers could decide whether keys or sums take δ, and over all paths
+they would take more than δ.
 """
 
 import math
@@ -267,11 +265,11 @@ class ReservedProfiles:
     def check(self, releases: UnitReleases, count: int) -> None:
         """Refuse the last of `count` releases unless each about a unit has a profile of its own.
 
-        Each has the first one that covers it and is left, in the order of releases and by what was known when it was
-        made. No later release changes this choice, so it depends on earlier answers only. If a unit were in fewer
-        releases, the others would have profiles too: if one is left over, it goes to a later release, which leaves
-        another one over. Rows that a release did not see may move it farther; a later release about such rows is
-        refused if the earlier one would reveal more of them than its profile.
+        In the order of releases, each takes the first free profile that covers it, by what was known when it was made.
+        No later release changes this choice, so it depends on earlier answers only. If a unit were in fewer releases,
+        the others would have profiles too: if one is left over, it goes to a later release, which leaves another one
+        over. Rows that a release did not see may move it farther. A later release about such rows is refused if the
+        earlier one would reveal more about them than its profile allows.
         """
         left, early = [one.times for one in self.profiles], _number_before_unseen_rows(releases)
         views = {True: releases.first(early), False: releases}

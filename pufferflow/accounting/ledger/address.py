@@ -7,9 +7,9 @@ The files of a ledger in SQLite: the database, and beside it the write-ahead log
 
 Other programs can remove them while a connection is open. Then two processes have different logs, or one log and
 different locks, and each overwrites what the other commits. So a connection remembers its files, and compares them
-before and after each transaction. Writers take a lock of their own on the log as well, which holds where SQLite's are
-lost. These are lost if the index with its locks was replaced, or a file of the ledger was closed elsewhere in the
-process, which releases all locks that the process has on it (POSIX).
+before and after each transaction. Writers also take a lock of their own on the log, which holds where SQLite's are
+lost. SQLite's locks are lost if the index that has them is replaced. They are also lost if the process closes a file of
+the ledger elsewhere, since POSIX then releases all its locks on that file.
 """
 
 import ctypes
@@ -108,8 +108,8 @@ def check_scheme(address: str) -> None:
 def shown_address(url: URL) -> str:
     """Return an address as it may be shown: without a password, options, or any text that may be a part of one.
 
-    An address that was quoted wrongly is parsed into wrong parts, so a part of the password may be taken for a user, a
-    host or a database.
+    A wrongly quoted address is parsed into wrong parts. Then a part of the password may be taken for a user, a host or
+    a database.
 
     >>> shown_address(URL.create("postgresql+psycopg", "me:secret", "more", "host", 5432, "ledger"))
     'postgresql+psycopg://***:***@host:5432/ledger'

@@ -1,6 +1,6 @@
-"""An account's budget as plain values for a report: the spending and its cause, and that of further releases.
+"""An account's budget as plain values for a report: the spending, its cause, and a forecast.
 
-They are the totals of the past and of a schedule (M20–M27), and sentences on the cause of a total and on the joint
+The values are totals of the past and of a schedule (M20–M27). Sentences explain the cause of a total, and the joint
 guarantee of the releases if a prior is wrong.
 """
 

@@ -1,8 +1,8 @@
 """The log of a ledger as one process uses it: the cached state, and transactions that read and append.
 
-Only one thread at a time uses it. The work of a transaction is a function, since after a collision the database runs it
-again, and since no step may remain after an interruption. A forked process starts anew, with connections and a lock of
-its own.
+Only one thread at a time uses it. The work of a transaction is a function: after a collision the database runs it
+again, and an interruption must leave no step of it. A forked process starts anew, with connections and a lock of its
+own.
 """
 
 import os

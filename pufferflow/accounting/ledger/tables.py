@@ -235,8 +235,8 @@ UNION ALL SELECT 'heir', inhrelid::regclass::text, '' FROM pg_inherits WHERE inh
 def check_objects(transaction: Transaction) -> None:
     """Refuse a database whose tables are not just those that the steps made.
 
-    A trigger or a rule would change what is appended, a view would show something else, a clause ON CONFLICT would
-    leave rows out, and a table that is not logged loses its rows when the server falls.
+    A trigger or a rule would change what is appended, and a view would show something else. A clause ON CONFLICT would
+    leave rows out, and an unlogged table loses its rows when the server crashes.
     """
     known = {
         table.name: _expected(table, transaction.database)

@@ -52,7 +52,7 @@ class Published:
     """A published release: the entry in its certificate, its account, and its differences from the stored release.
 
     `label` is its name in the sink, such as that of a folder, and `place` its location. `account` and `release_id` are
-    empty if the ledger has no such entry, `differs` if nothing was changed.
+    empty if the ledger has no such entry. `differs` is empty if nothing was changed.
     """
 
     label: str
