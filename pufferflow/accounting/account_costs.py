@@ -323,8 +323,8 @@ class AccountCosts:
         """Return the limit if designed releases, and others about the same rows, keep it at every output."""
         if not isinstance(self.limit, Approx):
             raise Refused(
-                f"A designed release on an account of the limit {self.limit!r}.",
-                allowed="designed releases on accounts of pf.Pure or pf.Approx",
+                f"A designed release on an account with the limit {self.limit!r}.",
+                allowed="designed releases on accounts with a limit of pf.Pure or pf.Approx",
                 instead="additive noise: batch.plan(…)",
             )
         totals = [

@@ -85,7 +85,7 @@ def _method(given: object, kind: GuaranteeFamily, scenario: Scenario, *, fixed: 
         )
     if given not in known:
         raise UsageError(
-            f"The method {given!r} is none for {type(kind.example).__name__} under these priors.",
+            f"There is no method {given!r} for {type(kind.example).__name__} under these priors.",
             allowed=", ".join(f'"{one}"' for one in known),
             instead=f'method="{known[-1]}"',
         )
@@ -139,7 +139,7 @@ def _example(costs: list[Cost], kind: AnyGuaranteeFamily | None) -> Guarantee:
         )
         if not isinstance(promise, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise UsageError(
-                "kind is no kind of guarantee.",
+                "kind is not a kind of guarantee.",
                 allowed="a guarantee without its epsilon",
                 instead="kind=pf.Renyi.of(alpha=4)",
             )
@@ -151,7 +151,7 @@ def _example(costs: list[Cost], kind: AnyGuaranteeFamily | None) -> Guarantee:
         return Approx(0.0, max(one.delta for one in kinds))
     if len(kinds) > 1:
         raise UsageError(
-            "The guarantees of the releases are of several kinds.",
+            "The releases have guarantees of several kinds.",
             allowed="the kind of guarantee to total",
             instead="pf.compose(releases, scenario, kind=pf.Approx.of(delta=1e-6))",
         )

@@ -104,7 +104,7 @@ def releases_until(end: datetime | Ending, first: Cost, steps: int, scenario: Sc
     begin = _begin_of(first, scenario)
     if begin is None:
         raise UsageError(
-            "The schedule ends at a time, and the times of its releases' rows are unknown.",
+            "The schedule ends at a time, but the times of the rows of its releases are unknown.",
             allowed="a time where order_by or a filter is a date or a time; else a number of steps or a duration",
             instead=f"until={365 * steps}" if not scenario.timed else 'until="365d"',
         )
@@ -162,8 +162,8 @@ _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000
 _RTOL = 1e-8
 """The relative margin of endless totals over finite ones, which are padded in another way."""
-NO_RULE = "no rule bounds it"
-UNBOUNDED = "the schedule never ends and every release adds to the total, since all may be about the same rows"
+NO_RULE = "no composition rule bounds it"
+UNBOUNDED = "the schedule never ends, and every release adds to the total, as all may be about the same rows"
 OWN_NOISE = (
     "with this plan's noise: if the start of sequences matters, plans "
     "of later rows may have less noise and reveal more"
@@ -171,8 +171,8 @@ OWN_NOISE = (
 _MOST_COUNTED = 1 << 40
 _FEW = 4096
 ANY_STEP = (
-    "the schedule never ends, and a row may cross a step of the grid, or the border of its class, however far away it "
-    "is; a limit with a delta leaves that out where it hardly ever happens, for rows that move on with the schedule"
+    "the schedule never ends, and a row at any distance may cross a step of the grid or the border of its class: "
+    "use a limit with a delta, and rows that move on with the schedule"
 )
 HARDLY_EVER = (
     "a small part of delta covers that a row far away crosses a step of the grid, by the variance that the prior "
@@ -212,7 +212,9 @@ def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
     if isinstance(given, str | timedelta):
         if not scenario.timed:
             raise UsageError(
-                f"{name} is a duration, and steps are numbers.", allowed=allowed, instead=instead
+                f"{name} is a duration, but the scenario counts steps as numbers.",
+                allowed=allowed,
+                instead=instead,
             )
         steps = None
         with suppress(UsageError):  # no duration
@@ -645,8 +647,8 @@ def _releases(plan: object, times: int, scenario: Scenario, every: object) -> li
         return [cost] * times
     if scenario.order_by is None:
         raise UsageError(
-            "every is given, and order_by is missing: no row is later than another.",
-            allowed="every together with order_by, or releases that are all about the same rows",
+            "every needs order_by in the scenario: without it no row is later than another.",
+            allowed="every with order_by, or releases that are all about the same rows",
             instead="pf.compare_accounting([(plan, 365)], scenario, limit)",
         )
     gap = read_every(every, scenario)

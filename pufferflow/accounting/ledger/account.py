@@ -572,7 +572,7 @@ def _cost_of(plan: Costly) -> tuple[Cost, str]:
 def not_sent(what: str, instead: str) -> UsageError:
     """Return the refusal to pickle or copy an object that holds connections."""
     return UsageError(
-        f"{what} cannot be pickled or copied.",
-        allowed="a ledger opened in each process, or before it is forked off",
+        f"{what} cannot be pickled or copied: it holds connections.",
+        allowed="a ledger opened in each process, or opened before the fork",
         instead=instead,
     )

@@ -115,7 +115,7 @@ class AccountRequest:
         ]
         if others and not self.separate:
             raise UsageError(
-                f"The data set {dataset!r} has the account {others[0]!r}; two would forget what the other spends.",
+                f"The data set {dataset!r} has the account {others[0]!r}; two would ignore each other's spending.",
                 allowed="one account for a data set",
                 instead=f"ledger.account({others[0]!r}); or separate=True, if the two are about different people",
             )
@@ -200,7 +200,7 @@ class Ledger(InNotebooks):
         )
         if request.profiles is not None and request.keys_delta:
             raise UsageError(
-                "keys_delta beside reserve: profiles say nothing of keys that the data chooses.",
+                "keys_delta together with reserve: profiles do not cover keys that the data chooses.",
                 allowed="reserve for listed keys, or keys_delta without reserve",
                 instead="reserve alone, which has all of delta",
             )
@@ -401,8 +401,8 @@ class Ledger(InNotebooks):
 
 def _undeclared(name: str) -> UsageError:
     return UsageError(
-        f"The account {name!r} has releases, and nothing says whether their answers decided on the new prior.",
-        allowed="a declaration that no answer of the account did: the prior comes from elsewhere, whatever they were",
+        f"The account {name!r} has releases, whose answers must not have influenced the new prior.",
+        allowed="a declaration that no answer of the account influenced the prior",
         instead=f"ledger.replace_prior({name!r}, scenario, regardless_of_answers=True); else a new account",
     )
 

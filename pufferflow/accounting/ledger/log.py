@@ -161,7 +161,7 @@ class Log:
         while frame := frame.f_back:
             if frame.f_code is Log._careful.__code__ and frame.f_locals["self"] is self:
                 raise UsageError(
-                    "The ledger is being read or written by this very thread, which was interrupted.",
+                    "This thread was interrupted while it used the ledger.",
                     allowed="one transaction of a thread at a time",
                     instead="using the ledger after the signal's handler has returned",
                 )

@@ -75,8 +75,8 @@ class _Contribution:
     steps: Floats
     """For a secret at each step, four numbers.
 
-    They are its movement to the power of the norm, without what is `everywhere`; the number of functions that read the
-    row; their loss about the row; and how much the row grows on the grid.
+    The first is its movement to the power of the norm, without what is `everywhere`. The others are the number of
+    functions that read the row, their loss about the row, and how much the row grows on the grid.
     """
     everywhere: Floats
     """What does not depend on the step: the movement for a distant secret, and that of rounding rows to the grid."""

@@ -222,7 +222,7 @@ def _pure_row(shape: Shape) -> float:
 
 def _no_chain() -> Refused:
     return Refused(
-        "Rows that are along no chain.",
+        "The rows are not on a chain.",
         allowed="a chain whose steps are known",
         instead="pf.MarkovChain",
     )
