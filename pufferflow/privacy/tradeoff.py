@@ -38,8 +38,8 @@ _LOUD: Final = 100.0
 class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
     """(ε, δ)-Pufferfish privacy with total variation at most tv: `Approx(epsilon, delta)` and `Approx(0, tv)`, both.
 
-    A tv above the most that (ε, δ) allows says nothing more and is cut to it (so tv = 1 means unknown), and a δ above
-    tv is lowered to tv. At other δ the best guarantee is that of the trade-off curve with three pieces (M26).
+    A tv above the largest that (ε, δ) allows is lowered to that, so tv = 1 means unknown. A δ above tv is lowered to
+    tv. At other δ the best guarantee is that of the trade-off curve with three pieces (M26).
 
     >>> TradeOff(1.0, 1e-6, tv=0.3).to_approx(0.1)
     Approx(epsilon=0.7633..., delta=0.1)
