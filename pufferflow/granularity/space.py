@@ -1,8 +1,8 @@
 """Finite classes of data sets with a metric: what is guaranteed between any two of them (GRAN III).
 
-The canonical metric of a notion counts the neighbours on a shortest way inside the class, so a class that leaves out
-data sets may have longer ways, or none. Between data sets that no way connects nothing is guaranteed at all: where none
-is connected even the identity is private (GRAN III.4). Such classes are refused.
+The canonical metric of a notion counts the steps between neighbours on a shortest way inside the class. So a class that
+leaves out data sets may have longer ways, or none. Between data sets that no way connects nothing is guaranteed: if no
+two are connected, even the identity is private (GRAN III.4). Such classes are refused.
 """
 
 import math
@@ -30,7 +30,7 @@ Metric = Callable[[Any, Any], float]
 class Space(InNotebooks):
     """A finite class of data sets and a metric of it: that of a notion of neighbours, or any other.
 
-    `Space(databases, metric)` takes a function of two data sets that is an extended pseudometric; `Space.of` makes the
+    `Space(databases, metric)` takes an extended pseudometric, as a function of two data sets. `Space.of` makes the
     canonical metric of a notion, and refuses classes that it does not connect.
 
     >>> from pufferflow.granularity import unbounded

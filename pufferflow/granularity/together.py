@@ -1,10 +1,10 @@
 """What several mechanisms guarantee together if each reads a part of the data, by enumeration of a finite class.
 
 A part is a function of the whole. Its mechanism is private for the parts (`space` is theirs), or for the whole data
-sets (common domain). In the first case its loss between D and D' is that between f(D) and f(D'); in the second that
-between the closest data sets with these parts, of which it reads the same. Losses add, whether or not mechanisms were
-chosen after seeing answers of others. The guarantee for neighbours is the largest sum; it is often no multiple of a
-metric, and so may be less than that of the pairs far away divided by their distance.
+sets (common domain). In the first case its loss between D and D' is that between f(D) and f(D'). In the second it is
+that between the closest data sets with these parts, where it reads the same. Losses add, even if mechanisms were chosen
+after seeing answers of others. The guarantee for neighbours is the largest sum. It is often no multiple of a metric. So
+it may be less than the loss of distant pairs divided by their distance.
 
 GRAN's δ^f (VI.7) is taken over all data sets at the distance, of whatever parts, and is false as printed: here δ grows
 with the distance of the closest data sets that do have these parts.
