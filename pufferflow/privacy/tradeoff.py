@@ -50,7 +50,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
     divergence = Divergence.HOCKEY_STICK
     words = (
         "epsilon {epsilon} with delta {delta} for all answers together: the odds between two such secrets change at "
-        "most {odds}-fold, up to a probability of {delta}; and no event is more probable under one of them than under "
+        "most {odds}-fold, up to a probability of {delta}. No event is more probable under one of them than under "
         "the other by more than {tv}"
     )
     epsilon: float
