@@ -76,8 +76,8 @@ class ChosenKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def words(self) -> str:
         """When a key appears, for people."""
         return (
-            f"those of the rows whose noisy number is above {at_most(self.above)}; a key of {self.surely} rows appears "
-            "with probability 99 %, one of few rows seldom, and how many do not appear is not published; of delta "
+            f"those whose noisy number of rows is above {at_most(self.above)}. A key of {self.surely} rows appears "
+            "with probability 99 %, one of few rows rarely; how many do not appear is not published. Of delta, "
             f"{at_most(self.delta, 6)} is for keys that only one unit has"
         )
 

@@ -102,7 +102,7 @@ class TextColumn(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
                 return cls(name, type(dtype).__name__)
             case _:
                 raise _no_text(
-                    f"The column '{name}' is of dtype {type_name(dtype)[:100]}, which text has no form for."
+                    f"The column '{name}' is of dtype {type_name(dtype)[:100]}, which has no text form."
                 )
 
     @property

@@ -145,7 +145,7 @@ class Release(InNotebooks, HelpfulAttributes):
         """
         if self.limits is None:
             raise UsageError(
-                "The release was stored without its limits, as older ones were.",
+                "The release was stored by an older version, without limits.",
                 allowed="a release of this version of pufferflow",
                 instead="release.frame and release.intervals, which are as they were published",
             )
@@ -257,7 +257,7 @@ class Release(InNotebooks, HelpfulAttributes):
         own = repr(self.certificate.promise), self.certificate.hidden
         if evidence is not None and not agree_in_words((evidence.promise, evidence.scenario), own):
             raise UsageError(
-                "The evidence is of another plan than the release.",
+                "The evidence belongs to another plan than the release.",
                 allowed="the evidence of the plan that was released, or None",
                 instead="release.report(path), which has the evidence of its own plan, or none",
             )

@@ -170,7 +170,7 @@ def test_older_releases_are_read(tmp_path, form):
         assert release.frame.equals(old.frame)
         assert release.intervals.equals(old.intervals)
         assert release.limits is None
-        with pytest.raises(pf.UsageError, match="without its limits"):
+        with pytest.raises(pf.UsageError, match="without limits"):
             release.clipped()
         assert release.page()
 
