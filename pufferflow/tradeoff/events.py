@@ -75,7 +75,7 @@ class _Reader:
         kind = type(event).__name__
         if kind not in self._kinds:
             raise Refused(
-                f"No profile is known of a {kind}.",
+                f"There is no profile for a {kind}.",
                 allowed=", ".join(self._kinds),
                 instead=_INSTEAD,
             )
@@ -123,7 +123,7 @@ class _Reader:
         if self.reach == 1:
             raise _refused(
                 event,
-                "rows are added or removed, and each answers for itself",
+                "rows are added or removed: each row answers for itself",
                 'neighbours="replace"',
             )
         buckets = whole_number(

@@ -290,7 +290,7 @@ def _pairs(given: object) -> list[tuple[Any, Any]]:
     listed: list[Any] = list(cast(Iterable[Any], given)) if isinstance(given, Iterable) else [given]
     if not all(isinstance(one, tuple | list) and len(cast(Any, one)) == 2 for one in listed):
         raise UsageError(
-            "The points of a profile are no pairs.",
+            "The points of a profile are not pairs.",
             allowed="pairs of an epsilon and a delta",
             instead="pf.tradeoff.Profile.of_points([(0.0, 0.02), (1.0, 0.0)])",
         )
