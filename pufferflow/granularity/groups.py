@@ -68,7 +68,7 @@ class _Groups(InNotebooks, abc.ABC):
         """Return a function that selects the rows of one group from a table, in their order."""
         if self.members is None or name not in self.names:
             raise UsageError(
-                f"The part {quoted(name)}, and no group of this name with its values.",
+                f"No group with known values is called {quoted(name)}.",
                 allowed=f"one of {list(self.names)[:6]}, of groups that were given with their values",
                 instead='Partition({"north": ["a", "b"], "south": ["c"]}).part("north")',
             )
@@ -139,7 +139,7 @@ class Partition(_Groups):
         if shared is not None:
             raise UsageError(
                 f"The groups {names[shared[0]]!r} and {names[shared[1]]!r} share a value, so they are no partition.",
-                allowed="groups that no two of them share a value",
+                allowed="groups without a shared value",
                 instead="pf.granularity.Overlapping(groups), which counts each row in all its groups",
             )
         set_fields(self, names=names, members=members, patterns=None)
@@ -183,7 +183,7 @@ class Overlapping(_Groups):
         else:
             if most is not None:
                 raise UsageError(
-                    "most is given, and groups with their values, which say it.",
+                    "most is given together with the values of groups, which determine it.",
                     allowed="one of the two",
                     instead="Overlapping(groups)",
                 )

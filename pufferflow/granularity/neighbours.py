@@ -216,7 +216,7 @@ def k_rows(k: int, neighbours: Neighbours = unbounded) -> Neighbours:
     steps = read_neighbours(neighbours).steps
     if steps is None or neighbours is free_lunch:
         raise UsageError(
-            f"{many} steps of the notion {neighbours.name!r}, of which steps are not counted.",
+            f"{many} steps of the notion {neighbours.name!r}, whose steps cannot be counted.",
             allowed="unbounded, bounded, in_place or edges",
             instead="k_rows(2, pf.granularity.unbounded)",
         )

@@ -78,8 +78,8 @@ class Space(InNotebooks):
             return self._places[cast(Hashable, database)]
         except (KeyError, TypeError):
             raise UsageError(
-                "A data set is none of the class.",
-                allowed=f"one of its {len(self.databases)} data sets, written alike",
+                "A data set is not in the class.",
+                allowed=f"one of its {len(self.databases)} data sets, in the same form",
                 instead="a class with all data sets that parts of others may be",
             ) from None
 
@@ -214,7 +214,7 @@ def _check_metric(distances: Floats) -> None:
         problem = "longer than a way by a third data set"
     if problem:
         raise UsageError(
-            f"The metric is none: a distance is {problem}.",
+            f"This is not a metric: a distance is {problem}.",
             allowed="d(D, D) = 0, d(D, D') = d(D', D) >= 0, d(D, D'') <= d(D, D') + d(D', D''); ∞ is allowed",
             instead="Space.of(databases, neighbours), with the canonical metric of a notion",
         )

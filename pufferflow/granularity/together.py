@@ -86,7 +86,7 @@ class Together(InNotebooks):
         """What is kept between neighbours: the largest loss."""
         if not self.space.pairs:
             raise Refused(
-                "No two data sets of the class are neighbours, and any guarantee would hold.",
+                "No two data sets of the class are neighbours, so any guarantee would hold.",
                 allowed="a class with neighbours",
                 instead="Space.of(databases, neighbours), with more data sets",
             )
