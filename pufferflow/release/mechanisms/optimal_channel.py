@@ -52,8 +52,8 @@ COMPOSITION: Final = (
     "limit, after what was published (M23, M32)"
 )
 _SAME_ROWS: Final = (
-    "all releases of the account about these {rows} rows read one table; its rows do not change, and each is an "
-    "independent draw from the prior"
+    "all releases of the account about these {rows} rows read one table; its rows do not change, and each is drawn "
+    "from the prior independently"
 )
 _ONE: Final = "designing one sum or count without groups, such as .private_sum(column) or .private_count(condition)"
 
