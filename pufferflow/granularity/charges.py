@@ -92,7 +92,8 @@ def kind_of(losses: Sequence[object], kind: NumberKind = "pure") -> PromiseKind:
 def at_distance(loss: Loss, distance: float, kind: NumberKind = "pure") -> Loss:
     """Return the guarantee for data sets `distance` steps apart, such as a unit of k rows, from that for neighbours.
 
-    kε; δ·(e^{kε} − 1)/(e^ε − 1); k²ρ; kμ (M27). Plain numbers are ε, or ρ and μ by their `kind`.
+    In k steps ε becomes kε, δ becomes δ·(e^{kε} − 1)/(e^ε − 1), ρ becomes k²ρ, and μ becomes kμ (M27). Plain numbers
+    are ε, or ρ or μ by their `kind`.
 
     >>> import pufferflow as pf
     >>> at_distance(0.5, 3), at_distance(0.5, 3, kind="zcdp")

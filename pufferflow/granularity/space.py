@@ -28,7 +28,7 @@ Metric = Callable[[Any, Any], float]
 @final
 @dataclass(frozen=True, init=False, eq=False)
 class Space(InNotebooks):
-    """A finite class of data sets and a metric of it: that of a notion of neighbours, or any other.
+    """A finite class of data sets with a metric: that of a notion of neighbours, or any other.
 
     `Space(databases, metric)` takes an extended pseudometric, as a function of two data sets. `Space.of` makes the
     canonical metric of a notion, and refuses classes that it does not connect.
@@ -101,7 +101,7 @@ class Space(InNotebooks):
 
 
 def canonical_metric(databases: Iterable[Any], neighbours: Neighbours) -> Floats:
-    """Return how many neighbours lead from each data set of a class to each other one, inside the class; ∞ if none do.
+    """Return the fewest steps between neighbours from each data set of a class to each other; ∞ without a way.
 
     >>> from pufferflow.granularity import bounded, unbounded
     >>> canonical_metric(["aa", "ab", "bb"], bounded)[0].tolist(), canonical_metric(["a", "b"], unbounded)[0].tolist()
@@ -115,9 +115,9 @@ def canonical_metric(databases: Iterable[Any], neighbours: Neighbours) -> Floats
 
 
 def distance_between(first: Neighbours, second: Neighbours, databases: Iterable[Any]) -> float:
-    """Return how far apart neighbours of the second notion may be by the first, in a class; ∞ if nothing connects them.
+    """Return the largest distance, by the first notion, of neighbours of the second; ∞ if some have no way.
 
-    A mechanism that keeps ε for the first keeps that many times ε for the second (GRAN A.3).
+    A mechanism that keeps ε for the first notion keeps this distance times ε for the second (GRAN A.3).
 
     >>> from pufferflow.granularity import bounded, unbounded
     >>> tables = ["", "a", "b", "aa", "ab", "bb"]
@@ -132,7 +132,7 @@ def distance_between(first: Neighbours, second: Neighbours, databases: Iterable[
 def sensitivity(of: Callable[[Any], Any], source: Space, target: Space) -> float:
     """Return the least Δ with d(f(D), f(D')) ≤ Δ·d(D, D') for all data sets, rounded up (GRAN III.5).
 
-    Data sets at the distance ∞ do not count. Preprocessing by `of`, and then a mechanism that keeps ε·d, keeps Δ·ε·d
+    Data sets at the distance ∞ do not count. If `of` preprocesses the data, a mechanism that keeps ε·d keeps Δ·ε·d
     (GRAN III.6).
 
     >>> from pufferflow.granularity import unbounded

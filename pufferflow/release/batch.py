@@ -496,7 +496,7 @@ class Batch(InNotebooks, HelpfulAttributes):
         estimates: bool = False,
         **options: Unpack[PlanArguments],
     ) -> Release:
-        """Plan and release in one go, with the arguments of `plan` and of its `release`.
+        """Plan and release in one step, with the arguments of `plan` and of its `release`.
 
         >>> _example().private_sum("level").release(epsilon=1.0).frame.shape
         (1, 1)

@@ -210,7 +210,7 @@ class Plan(BasePlan[AdditiveNoise]):
 
     @property
     def largest_weight(self) -> float:
-        """How far the weighted sums move together if the answers' sums move by 1, at most (for `pf.robustness`)."""
+        """The farthest joint movement of the weighted sums if the answers' sums move by 1 (for `pf.robustness`)."""
         return self._noise.largest_weight
 
     @property

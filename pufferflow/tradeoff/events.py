@@ -27,9 +27,9 @@ _INSTEAD: Final = "pf.tradeoff.compose of profiles, such as pf.tradeoff.Profile(
 def from_dp_event(event: Any, neighbours: Neighbours = "add_remove") -> Composed:
     """Return the composition of an event of dp-accounting, if rows are independent.
 
-    It reads Gaussian, Laplace and discrete Laplace noise, randomised response, (ε, δ), compositions of these, and
-    Poisson (`neighbours="add_remove"`) and fixed-size samples without replacement (`"replace"`). All other events are
-    refused by name.
+    It reads Gaussian, Laplace and discrete Laplace noise, randomised response, (ε, δ), and compositions of these. It
+    also reads Poisson samples (`neighbours="add_remove"`) and fixed-size samples without replacement (`"replace"`). All
+    other events are refused by name.
 
     >>> from types import SimpleNamespace
     >>> GaussianDpEvent = type("GaussianDpEvent", (SimpleNamespace,), {})

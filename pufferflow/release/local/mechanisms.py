@@ -148,7 +148,7 @@ class LocalPrivacy(InNotebooks):
 
     @property
     def erasure_share(self) -> float:
-        """A share of the best KL(M0 ‖ M1) that binary erasure never falls below, η/(2(e^ε − 1)(e^−ε + 1)) (TV (41))."""
+        """A lower bound on binary erasure's share of the best KL(M0 ‖ M1), η/(2(e^ε − 1)(e^−ε + 1)) (TV (41))."""
         if self.epsilon == 0:
             return 0.0
         return (
@@ -239,7 +239,7 @@ _LARGEST = 20.0
 
 @suggests_arguments
 def randomized_response(labels: Any, epsilon: float) -> Channel:
-    """Return k-ary randomised response: a row keeps its label with a chance e^ε times that of each other label.
+    """Return k-ary randomised response: a row's own label is e^ε times as likely as each other label.
 
     >>> channel = randomized_response(["no", "maybe", "yes"], epsilon=1.0)
     >>> channel.matrix.round(4).tolist()[0], round(channel.epsilon, 6)
@@ -262,9 +262,10 @@ def randomized_response(labels: Any, epsilon: float) -> Channel:
 def binary_erasure(first: Any, second: Any, epsilon: float, tv: float | None = None) -> Channel:
     """Return the binary mechanism with erasure for two laws of rows, given as {label: probability}.
 
-    A row outputs 1 if its label is likelier under `second` than under `first`, else 0, through the dominating channel:
-    with some chance the output is null (erased). Of all channels with this ε and η it distinguishes the two laws best,
-    in total variation: TV(M0, M1) = η·TV(P0, P1). Without `tv` η is the largest for ε, and nothing is erased.
+    A row outputs 1 if its label is likelier under `second` than under `first`, else 0. This goes through the dominating
+    channel, where the output is null (erased) with some probability. Of all channels with this ε and η it distinguishes
+    the two laws best, in total variation: TV(M0, M1) = η·TV(P0, P1). Without `tv` η is the largest for ε, and nothing
+    is erased.
 
     >>> channel = binary_erasure({"a": 0.5, "b": 0.5}, {"a": 0.2, "b": 0.8}, epsilon=1.0, tv=0.3)
     >>> channel.outputs, channel.matrix.round(4).tolist()[1]

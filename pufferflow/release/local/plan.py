@@ -233,7 +233,7 @@ class PerturbedColumn(Query):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalBatch(InNotebooks, HelpfulAttributes):
-    """A column that is to be published row by row; `plan` finds the channel for a guarantee, `release` publishes.
+    """A column to be published row by row; `plan` finds the channel for a guarantee, and `release` publishes.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
@@ -251,9 +251,9 @@ class LocalBatch(InNotebooks, HelpfulAttributes):
     def plan(
         self, guarantee: Guarantee | None = None, *, epsilon: float | None = None
     ) -> "LocalPlan":
-        """Return the channel with the largest ε that keeps a guarantee; without one, the channel's own guarantee.
+        """Return a plan: the channel with the largest ε that keeps a guarantee, or the given channel as it is.
 
-        The channel is found among those of its kind. Reads public columns only.
+        The search is among channels of the mechanism's kind. Reads public columns only.
 
         >>> import polars as pl, pufferflow as pf
         >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -300,7 +300,7 @@ class LocalBatch(InNotebooks, HelpfulAttributes):
         account: CostAccount | None = None,
         id: str | None = None,  # noqa: A002 - the public name
     ) -> LocalRelease:
-        """Plan and release in one go."""
+        """Plan and release in one step."""
         return self.plan(guarantee, epsilon=epsilon).release(path, account, id)
 
     def _keeping(self, losses: RowLosses, promise: Guarantee) -> Channel:
@@ -310,8 +310,8 @@ class LocalBatch(InNotebooks, HelpfulAttributes):
             own = losses.of(self.channel.epsilon).value
             if own > pure:
                 raise Refused(
-                    f"The channel has epsilon {self.channel.epsilon:.6g}, and the loss here is {own:.6g}.",
-                    allowed=f"at most {pure:.6g}, for the guarantee",
+                    f"The channel has epsilon {self.channel.epsilon:.6g}, and its loss in this scenario is {own:.6g}.",
+                    allowed=f"a loss of at most {pure:.6g}, for the guarantee",
                     instead="pf.local.randomized_response(labels, epsilon=1.0), whose epsilon a plan finds",
                 )
             return self.channel
@@ -402,7 +402,7 @@ class LocalChannel(SumsMechanism):
 class LocalPlan(BasePlan[LocalChannel]):
     """A channel for every row of a column, and the guarantee that it keeps under the scenario about all rows together.
 
-    An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
+    Accounts accept it as a plan: `account.remaining(plan)`, `account.after(plan)`.
     """
 
     @property
@@ -423,9 +423,9 @@ class LocalPlan(BasePlan[LocalChannel]):
     ) -> LocalRelease:
         """Read the private rows once and publish them: to a Parquet file, row by row, or without a path in memory.
 
-        Every release draws anew, and a reader of several can average them: with an account each is charged, once. The
-        same id gives the same rows. A file appears whole, in an order that reveals nothing about the rows' own, and is
-        never overwritten.
+        Every release draws anew, and a reader can average several. So with an account each one is charged, once. The
+        same id returns the same rows. A file appears whole and is never overwritten; its order reveals nothing about
+        the order of the source.
         """
         if hasattr(path, "reserve"):
             raise UsageError(

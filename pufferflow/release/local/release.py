@@ -201,11 +201,11 @@ _FILE: Final = ["output", ROWS, "sha256"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalRelease(InNotebooks, HelpfulAttributes):
-    """Rows that may be published: public columns, and one that went through a channel row by row.
+    """Rows that may be published: public columns, and one column that went through a channel row by row.
 
-    `frame` can be read, written and joined any number of times: it is drawn already. `frequencies`, `sums` and `means`
-    invert the channel on average, with error bars, from these rows alone. Bars hold with probability 95 % for some
-    dozen rows or more.
+    `frame` can be read, written and joined any number of times, since its rows are drawn already. `frequencies`, `sums`
+    and `means` are estimates from these rows alone, with error bars. Bars hold with probability 95 % for a few dozen
+    rows or more.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent(), public=["day"])
@@ -222,7 +222,7 @@ class LocalRelease(InNotebooks, HelpfulAttributes):
     path: Path | None = None
 
     def frequencies(self, *by: str) -> pl.DataFrame:
-        """Return how many rows have each value, estimated without bias, in groups of public columns.
+        """Return an unbiased estimate of the number of rows with each value, in groups of public columns.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
@@ -233,7 +233,7 @@ class LocalRelease(InNotebooks, HelpfulAttributes):
         return estimated_frequencies(self._counts(by, "frequencies"), self.channel, self.column)
 
     def sums(self, *by: str) -> pl.DataFrame:
-        """Return the sum of the column's values, estimated without bias, in groups of public columns."""
+        """Return an unbiased estimate of the sum of the column's values, in groups of public columns."""
         return estimated_sums(self._counts(by, "sums"), self.channel, self.column)
 
     def means(self, *by: str) -> pl.DataFrame:

@@ -17,7 +17,7 @@ of them releases of listed keys.
 probability that a noisy r is above the threshold. Noise beyond 0 has a falling density, so −log(1−p) is convex in r up
 to the threshold. Hence the maximum is at one of two ends: every row in a key by itself, or all rows in one key. If so
 many rows are read in each of several groups, and no key has rows of two groups, the same holds in each group. For
-single rows and Laplace noise of scale b, partition selection has the threshold 1 + b·log(1/2τ); this one is half a step
+single rows and Laplace noise of scale b, partition selection has the threshold 1 + b·log(1/2τ). This one is half a step
 of the grid less.
 """
 
