@@ -100,7 +100,7 @@ class Guarantee(
 
     @property
     def loss(self) -> float:
-        """The loss that the guarantee allows, the number that its `kind` leaves open; infinite if it has several.
+        """The loss that the guarantee allows, such as its ε, ρ or μ; infinite if it has several.
 
         >>> Approx(1.0, 1e-6).loss
         1.0
@@ -142,7 +142,7 @@ class Guarantee(
         return msgspec.structs.replace(self, **{self.measure: loss})
 
     def portion(self, share: float) -> "Guarantee":
-        """Return the guarantee for a part of several releases: portions whose shares sum to 1 together keep this one.
+        """Return the guarantee for one of several releases: releases whose shares sum to 1 together keep this one.
 
         >>> Approx(1.0, 1e-6).portion(0.25)
         Approx(epsilon=0.25, delta=2.5e-07)
@@ -160,7 +160,7 @@ class Guarantee(
         )
 
     def under_model_error(self, ratio: float) -> "Guarantee | None":
-        """Return the guarantee that remains if likelihoods may be off by e^ratio either way (M30); None if unknown."""
+        """Return the guarantee left if likelihoods are wrong by a factor of up to e^ratio (M30); None if unknown."""
         return None
 
     def numbers(self) -> dict[str, float]:

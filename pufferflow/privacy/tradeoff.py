@@ -109,7 +109,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, delta=delta, tv=tv)
 
     def loss_from(self, other: Guarantee) -> float:
-        """Return an ε; ∞ where the total variation follows neither from it nor otherwise."""
+        """Return the least ε known that follows from another guarantee; ∞ if the total variation does not follow."""
         epsilon = other.approx_epsilon(self.delta)
         follows = tv_limit(epsilon, self.delta) <= self.tv or other.approx_epsilon(self.tv) == 0
         return epsilon if follows else math.inf

@@ -219,7 +219,7 @@ class Certificate(InNotebooks, msgspec.Struct, frozen=True, forbid_unknown_field
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee, typed as any guarantee."""
+        """The guarantee for all answers together."""
         return self.promise
 
     def __str__(self) -> str:

@@ -209,7 +209,7 @@ class Account(InNotebooks):
 
     @property
     def limit(self) -> Guarantee:
-        """The limit: the weakest guarantee that all releases together may reach."""
+        """The limit: the guarantee that all releases together must keep."""
         return self._limit
 
     @property
@@ -230,7 +230,7 @@ class Account(InNotebooks):
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario that plans must be of."""
+        """The newest scenario, which plans must be made under."""
         return self.scenarios[-1]
 
     def spent(self) -> Guarantee:
@@ -253,7 +253,7 @@ class Account(InNotebooks):
         return self._with_plan(plan, lambda spent, cost: spent.total([cost]).guarantee)
 
     def remaining(self, plan: Costly) -> int | float:
-        """Return how many more releases of a plan the limit allows; infinite if they cost nothing."""
+        """Return the number of further releases of a plan that the limit allows; infinite if they cost nothing."""
         return self._with_plan(plan, AccountCosts.remaining)
 
     def forecast(self, plan: Costly, every: object, until: object = None) -> AccountForecast:
@@ -414,7 +414,7 @@ class Account(InNotebooks):
         return self._total(group_privacy)
 
     def explain(self) -> str:
-        """Return in words the spending, its cause, and the joint guarantee of the releases if a prior is wrong."""
+        """Return the spending in words, with its cause, and the joint guarantee that is left if a prior is wrong."""
         spending = self._total(spending_of)
         spent = (
             "an unknown amount"
@@ -502,12 +502,12 @@ class Account(InNotebooks):
         )
 
     def find(self, id: str) -> Release | None:  # noqa: A002 - the public name
-        """Return a release if it was committed; None if it was not, or not yet."""
+        """Return the committed release with this id; None if there is none yet."""
         release_id = read_text(id, "id", _ID)
         return self._log.read(lambda reader: reader.find(self._name, release_id))
 
     def newest(self, wanted: Callable[[str], bool] = lambda _: True) -> Release | None:
-        """Return the newest committed release whose id is wanted; None if there is none."""
+        """Return the newest committed release whose id fits `wanted`; None if there is none."""
         return self._log.read(lambda reader: reader.newest(self._name, wanted))
 
     def reserve(self, decision: Reservable, release_id: str | None) -> HeldReservation:
