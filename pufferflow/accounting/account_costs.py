@@ -48,8 +48,8 @@ _RTOL = 2e-6
 class Composed(InNotebooks):
     """The total of several releases: a guarantee that holds for all of them, and the rule that proves it.
 
-    `adaptive` says whether later queries may have been chosen after seeing earlier answers; `belief` is the prior under
-    which their loss is the largest.
+    `adaptive` says whether later queries may have been chosen after seeing earlier answers. `belief` is the prior under
+    which the loss is the largest.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
@@ -323,8 +323,8 @@ class AccountCosts:
         """Return the limit if designed releases, and others about the same rows, keep it at every output."""
         if not isinstance(self.limit, Approx):
             raise Refused(
-                f"A designed release on an account of the limit {self.limit!r}.",
-                allowed="designed releases on accounts of pf.Pure or pf.Approx",
+                f"A designed release on an account with the limit {self.limit!r}.",
+                allowed="designed releases on accounts with a limit of pf.Pure or pf.Approx",
                 instead="additive noise: batch.plan(…)",
             )
         totals = [

@@ -30,16 +30,16 @@ def compose(
     method: str | None = None,
     fixed: bool = False,
 ) -> Composed:
-    """Return the total loss of releases about the secrets of a scenario; refused where no rule bounds it.
+    """Return the total loss of several releases about the secrets of a scenario; refused if no rule bounds it.
 
     Losses of single Pufferfish releases do not add: two releases of loss 0 may reveal everything. `releases` are
     releases, their certificates, or plans; all are taken to be about the same data. `kind` is the kind of guarantee to
     total (`pf.Pure`, `pf.Zcdp`, `pf.Renyi.of(alpha=4)` and so on), by default that of the releases.
 
-    If the result is `adaptive`, later queries may have been chosen after seeing earlier answers. Pure totals are.
-    Others are if the accounting `method` was chosen before the first answer: "pure", "gaussian", "rows", "renyi",
-    "classes" or "zcdp", as an account names it. Without a method the least total of all methods is returned, which
-    holds for queries that were fixed beforehand. `fixed=True` declares that they were: then more rules apply.
+    An `adaptive` total holds even if later queries were chosen after seeing earlier answers. Pure totals are adaptive.
+    Others are if `method` was chosen before the first answer: "pure", "gaussian", "rows", "renyi", "classes" or "zcdp",
+    as an account names it. Without a method the least total of all methods is returned, which holds for queries that
+    were fixed beforehand. `fixed=True` declares that they were, so that more rules apply.
 
     >>> import polars as pl, pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -85,7 +85,7 @@ def _method(given: object, kind: GuaranteeFamily, scenario: Scenario, *, fixed: 
         )
     if given not in known:
         raise UsageError(
-            f"The method {given!r} is none for {type(kind.example).__name__} under these priors.",
+            f"There is no method {given!r} for {type(kind.example).__name__} under these priors.",
             allowed=", ".join(f'"{one}"' for one in known),
             instead=f'method="{known[-1]}"',
         )
@@ -139,7 +139,7 @@ def _example(costs: list[Cost], kind: AnyGuaranteeFamily | None) -> Guarantee:
         )
         if not isinstance(promise, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise UsageError(
-                "kind is no kind of guarantee.",
+                "kind is not a kind of guarantee.",
                 allowed="a guarantee without its epsilon",
                 instead="kind=pf.Renyi.of(alpha=4)",
             )
@@ -151,7 +151,7 @@ def _example(costs: list[Cost], kind: AnyGuaranteeFamily | None) -> Guarantee:
         return Approx(0.0, max(one.delta for one in kinds))
     if len(kinds) > 1:
         raise UsageError(
-            "The guarantees of the releases are of several kinds.",
+            "The releases have guarantees of several kinds.",
             allowed="the kind of guarantee to total",
             instead="pf.compose(releases, scenario, kind=pf.Approx.of(delta=1e-6))",
         )

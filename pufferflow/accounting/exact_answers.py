@@ -1,8 +1,8 @@
 """The joint law of exact answers given one row's secret, and of the outputs published in their place (M22, M23, M31).
 
-Rows are independent draws from a table, all with the same law, and releases are about the same rows. So the answers
-given the secret of one row are what this row adds, convolved with what all others add. A published output is one
-outcome of known likelihoods, since the ratio at an output involves only what is on its path (M23); an output that is
+Rows are independent draws from a table, all with the same law, and releases are about the same rows. So the law of the
+answers, given one row's secret, convolves the contribution of this row with those of all others. The ratio at an output
+involves only what is on its path (M23). So a published output is one outcome of known likelihoods. An output that is
 not published yet may be any outcome. All computations are in whole numbers. Likelihoods of noise, which are not
 rational, have a relative error that is added to the losses.
 """
@@ -147,7 +147,7 @@ def _seen(
         (row.values, row.pairs) != (tables[0][0].values, tables[0][0].pairs) for row, _ in tables
     ):
         raise Refused(
-            "Tables that give the secret different values.",
+            "The tables give the secret different values.",
             allowed="tables in which the secret has the same values, with other probabilities",
             instead="one table, or tables with all values of the secret",
         )
@@ -239,7 +239,7 @@ def _convolution(first: Law, second: Law) -> Law:
 def too_large(points: int) -> Refused:
     """Return the refusal of answers that are too many to enumerate."""
     return Refused(
-        f"The joint law of exact answers has {points} points or products.",
+        f"The joint law of exact answers is too large: {points} points or products.",
         allowed=f"at most {_MOST_POINTS} points, and {_MOST_PRODUCTS} products of two of them",
         instead="fewer rows, wider classes of the column (pf.Bins), or fewer different sums about the same rows",
     )
@@ -281,8 +281,8 @@ def _cell(
     )
     if off > _LARGEST_ERROR or not masses.all():
         raise Refused(
-            "What was published lies too many scales from some answer.",
-            allowed="noise that reaches all answers",
+            "A published number is too far from a possible answer, in scales of its noise.",
+            allowed="noise whose scale is large enough to reach all possible answers",
             instead="an account of its own",
         )
     return [[Fraction(one)] for one in masses.tolist()], Fraction(off)
@@ -312,7 +312,7 @@ def _knots(own: ExactSum, steps: Sequence[int]) -> tuple[list[list[Fraction]], F
         return [[Fraction(int(one == other)) for other in steps] for one in steps], Fraction(0)
     if not isinstance(noise, Laplace):
         raise Refused(
-            f"All outputs of {type(noise).__name__} noise together with those of a channel.",
+            f"The outputs of {type(noise).__name__} noise cannot be listed together with those of a channel.",
             allowed="Laplace noise, or releases whose outputs are published",
             instead="noise=pf.Laplace in the plan",
         )

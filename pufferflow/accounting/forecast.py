@@ -6,9 +6,9 @@ days of 23 and 25 hours, months, growing files and plans of another machine diff
 has a position: its steps, and the times and numbers of its filters. The schedule's distance is the commonest one
 between neighbours. So it is found although a period is missing, or an old one was released again.
 
-A limit that is not pure is counted in one way for the whole life of an account. It is by pure losses, by the squares of
-μ of Gaussian and Laplace noise or by Rényi losses, as its first release suits, or by profiles that are reserved when it
-is opened.
+A limit that is not pure is counted in one way for the whole life of an account. Profiles are one way, if they are
+reserved when it is opened. Else the first release decides: pure losses, squares of μ of Gaussian and Laplace noise, or
+Rényi losses.
 """
 
 import math
@@ -104,7 +104,7 @@ def releases_until(end: datetime | Ending, first: Cost, steps: int, scenario: Sc
     begin = _begin_of(first, scenario)
     if begin is None:
         raise UsageError(
-            "The schedule ends at a time, and the times of its releases' rows are unknown.",
+            "The schedule ends at a time, but the times of the rows of its releases are unknown.",
             allowed="a time where order_by or a filter is a date or a time; else a number of steps or a duration",
             instead=f"until={365 * steps}" if not scenario.timed else 'until="365d"',
         )
@@ -162,8 +162,8 @@ _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000
 _RTOL = 1e-8
 """The relative margin of endless totals over finite ones, which are padded in another way."""
-NO_RULE = "no rule bounds it"
-UNBOUNDED = "the schedule never ends and every release adds to the total, since all may be about the same rows"
+NO_RULE = "no composition rule bounds it"
+UNBOUNDED = "the schedule never ends, and every release adds to the total, as all may be about the same rows"
 OWN_NOISE = (
     "with this plan's noise: if the start of sequences matters, plans "
     "of later rows may have less noise and reveal more"
@@ -171,8 +171,8 @@ OWN_NOISE = (
 _MOST_COUNTED = 1 << 40
 _FEW = 4096
 ANY_STEP = (
-    "the schedule never ends, and a row may cross a step of the grid, or the border of its class, however far away it "
-    "is; a limit with a delta leaves that out where it hardly ever happens, for rows that move on with the schedule"
+    "the schedule never ends, and a row at any distance may cross a step of the grid or the border of its class: "
+    "use a limit with a delta, and rows that move on with the schedule"
 )
 HARDLY_EVER = (
     "a small part of delta covers that a row far away crosses a step of the grid, by the variance that the prior "
@@ -212,7 +212,9 @@ def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
     if isinstance(given, str | timedelta):
         if not scenario.timed:
             raise UsageError(
-                f"{name} is a duration, and steps are numbers.", allowed=allowed, instead=instead
+                f"{name} is a duration, but the scenario counts steps as numbers.",
+                allowed=allowed,
+                instead=instead,
             )
         steps = None
         with suppress(UsageError):  # no duration
@@ -410,10 +412,10 @@ def _every(scenario: Scenario, cost: Cost, moved: dict[str, int]) -> Every:
 @final
 @dataclass(frozen=True)
 class AccountForecast(InNotebooks):
-    """A future total: `total` is an ε, ∞ where it grows without bound, as `note` explains.
+    """A future total of an account: `total` is an ε, or ∞ if it grows without bound, as `note` explains.
 
-    `releases` is the number of them, ∞ for an endless schedule; `fits` how many of them the limit allows; `rule` proves
-    the total.
+    `releases` is the number of releases, ∞ for an endless schedule. `fits` is how many of them the limit allows. `rule`
+    proves the total.
 
     >>> import tempfile, polars as pl, pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -612,12 +614,12 @@ def compare_accounting(
     *,
     every: object = None,
 ) -> tuple[Composed, ...]:
-    """Return the totals of a schedule by each way to count that proves one, the least first.
+    """Return the total of a schedule by each accounting method that proves one, the least first.
 
     `schedule` is pairs of a plan and a number of releases. Each release of a plan selects rows `every` so many steps
-    (or such a duration) later than the one before, or the same rows if `every` is left out. The way whose rule is that
-    of profiles is for an account that is opened with `reserve=`. Of the others an account takes the one that suits its
-    first release.
+    later than the one before; `every` may be a duration. Without `every` all releases select the same rows. The total
+    by profiles is for an account that is opened with `reserve=`. Of the other methods an account takes the one that
+    suits its first release.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -667,8 +669,8 @@ def _releases(plan: object, times: int, scenario: Scenario, every: object) -> li
         return [cost] * times
     if scenario.order_by is None:
         raise UsageError(
-            "every is given, and order_by is missing: no row is later than another.",
-            allowed="every together with order_by, or releases that are all about the same rows",
+            "every needs order_by in the scenario: without it no row is later than another.",
+            allowed="every with order_by, or releases that are all about the same rows",
             instead="pf.compare_accounting([(plan, 365)], scenario, limit)",
         )
     gap = read_every(every, scenario)

@@ -59,8 +59,8 @@ class Past:
         for one in releases:
             if one is None and self.unfinished:
                 raise UsageError(
-                    f"The release {self.unfinished[0]!r} is reserved and not committed: its sums are not on record.",
-                    allowed="a design after noisy releases that are committed",
+                    f"The release {self.unfinished[0]!r} is reserved and not committed: its sums are not recorded.",
+                    allowed="a design after all noisy releases are committed",
                     instead=f"plan.release(account, id={self.unfinished[0]!r}), which costs nothing more",
                 )
             if one is None:
@@ -159,13 +159,13 @@ def _check(past: Past) -> None:
     if any(table_of(prior, past.scenario.secret) is None for prior in past.priors):
         believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in past.priors))
         raise Refused(
-            f"The design of a release under {believed}: the joint law of exact answers is known for tables only.",
+            f"A release cannot be designed under {believed}: only tables have a known joint law of exact answers.",
             allowed="pf.Table without shared columns, and pf.Secret or pf.Derived as the secret",
             instead="additive noise: batch.plan(…)",
         )
     if past.reserved:
         raise Refused(
-            "The account counts by profiles that were reserved, which say nothing of outputs.",
+            "The account counts by reserved profiles, which do not use the published outputs.",
             allowed="an account that was opened without reserve=",
             instead='ledger.open("another", scenario, limit=pf.Pure(1.0))',
         )

@@ -1,6 +1,6 @@
 """What is fixed when an account is opened: profiles, shares, their totals; and why an account refuses a release.
 
-Profiles that an account reserves before its first answer: totals with a δ, by the laws of losses (M26).
+An account can reserve profiles before its first answer, for totals with a δ by the laws of losses (M26).
 
 A profile bounds what one release may reveal: (ε, δ) for several ε at once, so also its total variation, the δ at ε = 0.
 Along one coupling of the data each release is then a random function of a draw from the profile's dominating pair,
@@ -10,12 +10,10 @@ release on: profiles that are chosen by earlier answers have no such total.
 
 Each profile serves one release about a unit; releases that no unit shares may have the same one (M25, M27).
 
-What is fixed when an account is opened, before its first answer: profiles, and a part of δ for keys.
-
-The part of δ is for keys that the data chooses; the sums of all releases keep the rest. Whatever keys the noisy numbers
-of rows make appear, all releases together are those of listed keys outside an event of the probability that keys take
-(`release.planning.key_threshold`). If each path took as much δ for keys as it needs, answers could decide whether keys
-or sums take it, and together they would take more than δ.
+A part of δ is for keys that the data chooses; the sums of all releases keep the rest. Keys take the probability of an
+event (`release.planning.key_threshold`). Outside this event all releases together are those of listed keys, whichever
+keys appear. The part is fixed beforehand. Else answers could decide whether keys or sums take δ, and over all paths
+they would take more than δ.
 """
 
 import math
@@ -76,7 +74,7 @@ def keys_pass(taken: float, share: float, limit: Guarantee) -> KeyDeltaPassed:
             "; or releases with a smaller delta, or an account opened with a larger keys_delta"
         )
     return KeyDeltaPassed(
-        f'Keys that the data chooses (keys="discover") take delta {taken:.6g}, and an account of the limit '
+        f'Keys from the data (keys="discover") would take delta {taken:.6g}, but the account with the limit '
         f"{limit!r} has keys_delta {share:g} for them.",
         allowed="limits with a delta, and keys that together take no more than keys_delta, fixed at the opening",
         instead=listed if limit.delta else f"limit=pf.Approx(3.0, 1e-5), or {listed}",
@@ -87,7 +85,7 @@ def designed_too_late(meter: str) -> Refused:
     """Return the refusal of a designed release after others that are counted by another method than pure losses."""
     counted, _ = _COUNTED[meter]
     return Refused(
-        f"A designed release about rows whose releases the account counts by {counted}, as suits the first.",
+        f"A designed release, but the account counts the releases about these rows by {counted} since the first.",
         allowed="a designed release as the first about these rows, or after releases counted by pure losses",
         instead="another account, whose first release about these rows is account.design(…)",
     )
@@ -98,23 +96,21 @@ def total_unknown(
 ) -> Refused:
     """Return the refusal of a total that no rule bounds, with the declaration or the noise that would help."""
     believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
-    problem = (
-        f"What {count} releases reveal together under {believed}: no rule of composition bounds it"
-    )
+    problem = f"No composition rule bounds what {count} releases together reveal under {believed}"
     if meter is not None:
         counted, noise = _COUNTED[meter]
-        problem += f" by {counted}, by which an account counts that its first release began so"
+        problem += f" by {counted}, the method that suited the account's first release"
         if all_for_keys:
             problem += ", and keys_delta leaves the sums no delta"
         instead = (
             f"noise={noise} in every plan for this account, or another account for other noise"
         )
     else:
-        problem += ", and the losses of single ones do not add"
+        problem += ", and losses of single releases do not add"
         instead = "putting all queries in one batch; or pf.AnyCorrelation() as the prior from the first release on"
     return Refused(
         f"{problem}.",
-        allowed="answers with noise, about rows whose movements are known under one coupling, or rows of one chain",
+        allowed="noisy answers about rows of one chain, or about rows whose movements under one coupling are known",
         instead=instead,
     )
 
@@ -245,8 +241,8 @@ class ReservedProfiles:
             f"epsilon {self.epsilon:.6g}" if math.isfinite(self.epsilon) else "a total variation"
         )
         raise LimitReached(
-            f"The {self.releases} releases to reserve come to {total} together, above the limit {self.limit!r}.",
-            allowed="profiles that keep to the limit together",
+            f"The {self.releases} reserved releases would reach {total} together, above the limit {self.limit!r}.",
+            allowed="profiles that together keep the limit",
             instead="fewer releases, or plans with a smaller epsilon; pf.compare_accounting shows each way's total",
         )
 
@@ -267,11 +263,11 @@ class ReservedProfiles:
     def check(self, releases: UnitReleases, count: int) -> None:
         """Refuse the last of `count` releases unless each about a unit has a profile of its own.
 
-        Each has the first one that covers it and is left, in the order of releases and by what was known when it was
-        made. No later release changes this choice, so it depends on earlier answers only. If a unit were in fewer
-        releases, the others would have profiles too: if one is left over, it goes to a later release, which leaves
-        another one over. Rows that a release did not see may move it farther; a later release about such rows is
-        refused if the earlier one would reveal more of them than its profile.
+        In the order of releases, each takes the first free profile that covers it, by what was known when it was made.
+        No later release changes this choice, so it depends on earlier answers only. If a unit were in fewer releases,
+        the others would have profiles too: if one is left over, it goes to a later release, which leaves another one
+        over. Rows that a release did not see may move it farther. A later release about such rows is refused if the
+        earlier one would reveal more about them than its profile allows.
         """
         left, early = [one.times for one in self.profiles], _number_before_unseen_rows(releases)
         views = {True: releases.first(early), False: releases}
@@ -304,8 +300,8 @@ class ReservedProfiles:
     def _none_left(self, count: int) -> NoneReserved:
         return NoneReserved(
             f"The account reserved profiles of {self.releases} releases; of {count} releases the last has none: all "
-            "are taken, or those left are more private than it is.",
-            allowed="as many releases about a unit as were reserved, each no less private than its profile",
+            "are taken, or those left allow less loss.",
+            allowed="at most as many releases about a unit as reserved, each within its profile",
             instead="a plan with more noise; nothing was read or charged",
         )
 
@@ -325,9 +321,9 @@ def _number_before_unseen_rows(releases: UnitReleases) -> int:
 
 def _profile_outgrown(number: int, count: int) -> NoneReserved:
     return NoneReserved(
-        f"Release {count} is about rows that earlier ones did not see. About them release {number} may reveal more "
-        "than the profile that it took.",
-        allowed="releases that all see the same rows, where correlations do not fall off with the distance",
+        f"Release {count} is about rows that earlier releases did not read. About these release {number} may reveal "
+        "more than its profile allows.",
+        allowed="releases that all read the same rows, if correlations do not decay with distance",
         instead="one file for all releases, or an account without reserve; nothing was read or charged",
     )
 
@@ -335,7 +331,7 @@ def _profile_outgrown(number: int, count: int) -> NoneReserved:
 def keys_not_reserved() -> Refused:
     """Return the refusal of keys that the data chooses, which profiles of movements do not cover."""
     return Refused(
-        'Keys that the data chooses (keys="discover") beside profiles that were reserved: these are of sums alone.',
+        'Keys that the data chooses (keys="discover") together with reserved profiles: profiles cover sums only.',
         allowed="listed keys, or an account without reserve, whose limit has a delta",
         instead='group_by(…, keys=["a", "b"])',
     )
@@ -352,7 +348,7 @@ def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> Reserv
     if limit.divergence is not Divergence.HOCKEY_STICK or limit.delta == 0:
         raise Refused(
             f"Profiles are reserved under the limit {limit!r}.",
-            allowed="a limit with a delta; pure and Rényi losses add without profiles, whatever the next query",
+            allowed="a limit with a delta; without a delta losses add without profiles",
             instead="limit=pf.Approx(3.0, 1e-6)",
         )
     pairs = read_pairs(given)
@@ -382,7 +378,7 @@ def read_pairs(given: object, name: str = "reserve") -> list[tuple[object, int]]
         isinstance(pair, tuple | list) and len(cast(Any, pair)) == 2 for pair in pairs
     ):
         raise UsageError(
-            f"{name} holds something else than pairs.", allowed=allowed, instead=instead
+            f"{name} contains something that is not a pair.", allowed=allowed, instead=instead
         )
     return [
         (
@@ -428,7 +424,7 @@ def _points_of_plan(
     raised = [replace(one, moved=one.moved * (1 + _RTOL)) for one in movements]
     if any(math.isinf(one.moved) for one in raised):
         raise Refused(
-            "A profile of this plan: how far its answers move along one coupling of the data is not known.",
+            "This plan has no profile: the movement of its answers under one coupling of the data is unknown.",
             allowed="plans about rows whose movements are known, by group privacy at least",
             instead="pf.AnyCorrelation() as the prior; or an account without reserve",
         )
@@ -521,7 +517,7 @@ def read_keys_delta(given: object, scenario: Scenario, limit: Guarantee) -> floa
     )
     if share and not may_discover(scenario, limit):
         raise UsageError(
-            f"keys_delta is {share:g}, and no release of the account can take keys from the data.",
+            f"keys_delta is {share:g}, but no release of the account can take keys from the data.",
             allowed="a part of delta for keys under pf.Presence, and a limit with a delta",
             instead=_INSTEAD,
         )

@@ -1,8 +1,8 @@
 """The running total of an account's releases for one prior, which grows with each: never below the tightest total.
 
 Losses along one coupling add up to a running sum, movements along a sequence step by step. Along a chain that starts
-stationary no step has more loss than the most exposed one so far, and the loss of endlessly many such steps is computed
-once.
+stationary, the largest exposure of any step so far is taken for every step. The loss of endlessly many such steps is
+computed once.
 """
 
 import math

@@ -1,10 +1,10 @@
 """Granularity: what neighbouring data sets are, and what several releases lose of the parts that they read (M27).
 
-A notion of neighbours says which two data sets must be indistinguishable: one row more or less (`unbounded`), one row
-replaced (`bounded`), replaced where it stands (`in_place`), an edge or a node of a graph, or any relation. `Partition`
-and `Overlapping` add up the losses of releases about groups in closed form; `Space` and `together` by enumeration, for
-any finite class of data sets. There is no prior here: losses are those of differential privacy, whatever the
-correlation of rows (GRAN).
+A notion of neighbours says which two data sets must be indistinguishable. They differ by one row more or less
+(`unbounded`), one row replaced (`bounded`), or one replaced in its place (`in_place`). They may also differ by an edge
+or a node of a graph, or by any relation. `Partition` and `Overlapping` add up the losses of releases about groups in
+closed form. `Space` and `together` do so by enumeration, for any finite class of data sets. There is no prior here:
+losses are those of differential privacy, whatever the correlation of rows (GRAN).
 
 >>> import pufferflow as pf
 >>> districts = pf.granularity.Partition({"north": ["a", "b"], "south": ["c"]})

@@ -46,7 +46,7 @@ class PromiseKind:
             return (math.inf,) * len(charges)
         if self.whole_steps and distance != int(distance):
             raise Refused(
-                f"A guarantee with a δ, and data sets at the distance {distance:g}.",
+                f"A guarantee with a δ needs distances in whole steps; this one is {distance:g}.",
                 allowed="distances in whole steps, by which δ grows",
                 instead="a canonical metric, Space.of(databases, neighbours), or a pure guarantee",
             )
@@ -82,7 +82,7 @@ def kind_of(losses: Sequence[object], kind: NumberKind = "pure") -> PromiseKind:
     kind_of_promise = next((known for cls, known in _PROMISED.items() if cls in promised), None)
     if kind_of_promise is None:
         raise Refused(
-            f"The losses are guarantees of the kind {promised.pop().__name__}, of which no sum over groups is known.",
+            f"No sum over groups is known for guarantees of the kind {promised.pop().__name__}.",
             allowed=f"{', '.join(f'pf.{cls.__name__}' for cls in _PROMISED)}, or plain numbers",
             instead="guarantee.to_approx(delta), or plain numbers with kind='zcdp' or kind='gdp'",
         )
@@ -92,7 +92,8 @@ def kind_of(losses: Sequence[object], kind: NumberKind = "pure") -> PromiseKind:
 def at_distance(loss: Loss, distance: float, kind: NumberKind = "pure") -> Loss:
     """Return the guarantee for data sets `distance` steps apart, such as a unit of k rows, from that for neighbours.
 
-    kε; δ·(e^{kε} − 1)/(e^ε − 1); k²ρ; kμ (M27). Plain numbers are ε, or ρ and μ by their `kind`.
+    In k steps ε becomes kε, δ becomes δ·(e^{kε} − 1)/(e^ε − 1), ρ becomes k²ρ, and μ becomes kμ (M27). Plain numbers
+    are ε, or ρ or μ by their `kind`.
 
     >>> import pufferflow as pf
     >>> at_distance(0.5, 3), at_distance(0.5, 3, kind="zcdp")
@@ -196,7 +197,7 @@ def _finite(promise: Callable[[float], Guarantee]) -> Callable[[Sequence[float]]
 def nothing_promised() -> Refused:
     """Return the error for a loss without a guarantee: an infinite ε, or a δ of 1."""
     return Refused(
-        "Together these reveal which of two neighbouring data sets it is: no ε is finite, or δ is 1 or more.",
+        "Together these losses guarantee nothing: ε is infinite, or δ is 1 or more.",
         allowed="guarantees that hold for every way in which neighbours may differ in the part that is read",
         instead="guarantees for adding, removing and replacing a row, or smaller ones",
     )

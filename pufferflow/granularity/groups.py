@@ -53,11 +53,10 @@ class _Groups(InNotebooks, abc.ABC):
     def total(
         self, losses: Losses, neighbours: Neighbours = unbounded, kind: NumberKind = "pure"
     ) -> Loss:
-        """Return what releases about the groups keep together: the largest sum over the groups that a change touches.
+        """Return the joint guarantee of releases about the groups: the largest sum over groups that one change touches.
 
-        `losses` are the guarantees of the groups in their order, or by their names: of one kind, or plain numbers,
-        which are ε, or ρ or μ by their `kind`. `neighbours` is `unbounded`, `bounded`, `in_place`, or `k_rows` of
-        these.
+        `losses` are the guarantees of the groups, in their order or by their names. All are of one kind, or plain
+        numbers: ε, or ρ or μ by their `kind`. `neighbours` is `unbounded`, `bounded`, `in_place`, or `k_rows` of these.
         """
         rows = _rows(neighbours)
         listed = self._in_order(losses)
@@ -66,10 +65,10 @@ class _Groups(InNotebooks, abc.ABC):
         return of_kind.made(self._largest(grown, of_kind, moves=neighbours.moves))
 
     def part(self, name: Hashable) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
-        """Return the function of a table that leaves the rows of one group, in their order."""
+        """Return a function that selects the rows of one group from a table, in their order."""
         if self.members is None or name not in self.names:
             raise UsageError(
-                f"The part {quoted(name)}, and no group of this name with its values.",
+                f"No group with known values is called {quoted(name)}.",
                 allowed=f"one of {list(self.names)[:6]}, of groups that were given with their values",
                 instead='Partition({"north": ["a", "b"], "south": ["c"]}).part("north")',
             )
@@ -119,8 +118,8 @@ class _Groups(InNotebooks, abc.ABC):
 class Partition(_Groups):
     """Disjoint groups of rows: their number, or for each group the values of the rows in it.
 
-    Adding, removing or replacing a row in its place costs the largest loss; replacing it by one that may be of another
-    group costs that of the two costliest groups.
+    Adding, removing or replacing a row in its place costs the largest loss. Replacing a row by one of another group
+    costs the two largest losses together.
 
     >>> from pufferflow.granularity import bounded, unbounded
     >>> groups = Partition({"north": ["a", "b"], "south": ["c"]})
@@ -140,7 +139,7 @@ class Partition(_Groups):
         if shared is not None:
             raise UsageError(
                 f"The groups {names[shared[0]]!r} and {names[shared[1]]!r} share a value, so they are no partition.",
-                allowed="groups that no two of them share a value",
+                allowed="groups without a shared value",
                 instead="pf.granularity.Overlapping(groups), which counts each row in all its groups",
             )
         set_fields(self, names=names, members=members, patterns=None)
@@ -154,10 +153,10 @@ class Partition(_Groups):
 @final
 @dataclass(frozen=True, init=False)
 class Overlapping(_Groups):
-    """Groups of which a row, or a person, is in several: at most `most`, if limits on contributions see to that.
+    """Overlapping groups: a row or a person is in at most `most` of them, if limits on contributions ensure that.
 
-    Adding or removing costs the `most` largest losses, replacing twice as many. With the values of the rows of each
-    group only groups that do share a row add up.
+    Adding or removing a row costs the `most` largest losses, replacing it twice as many. If the values of each group's
+    rows are given, only groups that share a row add up.
 
     >>> from pufferflow.granularity import bounded, unbounded
     >>> groups = Overlapping(7, most=2)
@@ -184,7 +183,7 @@ class Overlapping(_Groups):
         else:
             if most is not None:
                 raise UsageError(
-                    "most is given, and groups with their values, which say it.",
+                    "most is given together with the values of groups, which determine it.",
                     allowed="one of the two",
                     instead="Overlapping(groups)",
                 )
@@ -202,8 +201,8 @@ class Overlapping(_Groups):
 def sum_sensitivity(low: float, high: float, neighbours: Neighbours = unbounded) -> float:
     """Return how far a sum of values in [low, high] moves between neighbours, rounded up (M27).
 
-    max(|L|, |U|) for a row more or less; U − L for a row replaced where it stands; the largest of the three where the
-    replaced row may go to another group.
+    It is max(|L|, |U|) for a row more or less, and U − L for a row replaced in its place. If the replaced row may go to
+    another group, it is the largest of the three numbers.
 
     >>> from pufferflow.granularity import bounded, in_place
     >>> sum_sensitivity(5, 9), sum_sensitivity(5, 9, in_place), sum_sensitivity(5, 9, bounded)

@@ -42,12 +42,12 @@ class Neighbours(InNotebooks):
         )
 
     def related(self, one: object, other: object) -> bool:
-        """Return whether two data sets are neighbours; none is its own."""
+        """Return whether two data sets are neighbours; a data set is not its own neighbour."""
         return bool(self.relation(one, other))
 
 
 def callable_given(given: object, name: str, *, instead: str) -> None:
-    """Refuse what is no function of data sets."""
+    """Refuse anything that is not a function of data sets."""
     if not callable(given):
         raise UsageError(
             f"{name} is {quoted(given)}.", allowed="a function of data sets", instead=instead
@@ -206,7 +206,7 @@ free_lunch: Final = Neighbours(
 
 
 def k_rows(k: int, neighbours: Neighbours = unbounded) -> Neighbours:
-    """Return the notion by which up to k rows (or edges) differ: those of one unit.
+    """Return the notion in which neighbours differ in up to k rows (or edges), those of one unit.
 
     >>> k_rows(2).related("ab", "abcd"), k_rows(2).related("ab", "abcde"), k_rows(2, bounded).related("ab", "cd")
     (True, False, True)
@@ -216,7 +216,7 @@ def k_rows(k: int, neighbours: Neighbours = unbounded) -> Neighbours:
     steps = read_neighbours(neighbours).steps
     if steps is None or neighbours is free_lunch:
         raise UsageError(
-            f"{many} steps of the notion {neighbours.name!r}, of which steps are not counted.",
+            f"{many} steps of the notion {neighbours.name!r}, whose steps cannot be counted.",
             allowed="unbounded, bounded, in_place or edges",
             instead="k_rows(2, pf.granularity.unbounded)",
         )

@@ -1,8 +1,8 @@
 """Finite classes of data sets with a metric: what is guaranteed between any two of them (GRAN III).
 
-The canonical metric of a notion counts the neighbours on a shortest way inside the class, so a class that leaves out
-data sets may have longer ways, or none. Between data sets that no way connects nothing is guaranteed at all: where none
-is connected even the identity is private (GRAN III.4). Such classes are refused.
+The canonical metric of a notion counts the steps between neighbours on a shortest way inside the class. So a class that
+leaves out data sets may have longer ways, or none. Between data sets that no way connects nothing is guaranteed: if no
+two are connected, even the identity is private (GRAN III.4). Such classes are refused.
 """
 
 import math
@@ -28,9 +28,9 @@ Metric = Callable[[Any, Any], float]
 @final
 @dataclass(frozen=True, init=False, eq=False)
 class Space(InNotebooks):
-    """A finite class of data sets and a metric of it: that of a notion of neighbours, or any other.
+    """A finite class of data sets with a metric: that of a notion of neighbours, or any other.
 
-    `Space(databases, metric)` takes a function of two data sets that is an extended pseudometric; `Space.of` makes the
+    `Space(databases, metric)` takes an extended pseudometric, as a function of two data sets. `Space.of` makes the
     canonical metric of a notion, and refuses classes that it does not connect.
 
     >>> from pufferflow.granularity import unbounded
@@ -78,8 +78,8 @@ class Space(InNotebooks):
             return self._places[cast(Hashable, database)]
         except (KeyError, TypeError):
             raise UsageError(
-                "A data set is none of the class.",
-                allowed=f"one of its {len(self.databases)} data sets, written alike",
+                "A data set is not in the class.",
+                allowed=f"one of its {len(self.databases)} data sets, in the same form",
                 instead="a class with all data sets that parts of others may be",
             ) from None
 
@@ -101,7 +101,7 @@ class Space(InNotebooks):
 
 
 def canonical_metric(databases: Iterable[Any], neighbours: Neighbours) -> Floats:
-    """Return how many neighbours lead from each data set of a class to each other one, inside the class; ∞ if none do.
+    """Return the fewest steps between neighbours from each data set of a class to each other; ∞ without a way.
 
     >>> from pufferflow.granularity import bounded, unbounded
     >>> canonical_metric(["aa", "ab", "bb"], bounded)[0].tolist(), canonical_metric(["a", "b"], unbounded)[0].tolist()
@@ -115,9 +115,9 @@ def canonical_metric(databases: Iterable[Any], neighbours: Neighbours) -> Floats
 
 
 def distance_between(first: Neighbours, second: Neighbours, databases: Iterable[Any]) -> float:
-    """Return how far apart neighbours of the second notion may be by the first, in a class; ∞ if nothing connects them.
+    """Return the largest distance, by the first notion, of neighbours of the second; ∞ if some have no way.
 
-    A mechanism that keeps ε for the first keeps that many times ε for the second (GRAN A.3).
+    A mechanism that keeps ε for the first notion keeps this distance times ε for the second (GRAN A.3).
 
     >>> from pufferflow.granularity import bounded, unbounded
     >>> tables = ["", "a", "b", "aa", "ab", "bb"]
@@ -132,7 +132,7 @@ def distance_between(first: Neighbours, second: Neighbours, databases: Iterable[
 def sensitivity(of: Callable[[Any], Any], source: Space, target: Space) -> float:
     """Return the least Δ with d(f(D), f(D')) ≤ Δ·d(D, D') for all data sets, rounded up (GRAN III.5).
 
-    Data sets at the distance ∞ do not count. Preprocessing by `of`, and then a mechanism that keeps ε·d, keeps Δ·ε·d
+    Data sets at the distance ∞ do not count. If `of` preprocesses the data, a mechanism that keeps ε·d keeps Δ·ε·d
     (GRAN III.6).
 
     >>> from pufferflow.granularity import unbounded
@@ -214,7 +214,7 @@ def _check_metric(distances: Floats) -> None:
         problem = "longer than a way by a third data set"
     if problem:
         raise UsageError(
-            f"The metric is none: a distance is {problem}.",
+            f"This is not a metric: a distance is {problem}.",
             allowed="d(D, D) = 0, d(D, D') = d(D', D) >= 0, d(D, D'') <= d(D, D') + d(D', D''); ∞ is allowed",
             instead="Space.of(databases, neighbours), with the canonical metric of a notion",
         )

@@ -1,10 +1,10 @@
 """What several mechanisms guarantee together if each reads a part of the data, by enumeration of a finite class.
 
 A part is a function of the whole. Its mechanism is private for the parts (`space` is theirs), or for the whole data
-sets (common domain). In the first case its loss between D and D' is that between f(D) and f(D'); in the second that
-between the closest data sets with these parts, of which it reads the same. Losses add, whether or not mechanisms were
-chosen after seeing answers of others. The guarantee for neighbours is the largest sum; it is often no multiple of a
-metric, and so may be less than that of the pairs far away divided by their distance.
+sets (common domain). In the first case its loss between D and D' is that between f(D) and f(D'). In the second it is
+that between the closest data sets with these parts, where it reads the same. Losses add, even if mechanisms were chosen
+after seeing answers of others. The guarantee for neighbours is the largest sum. It is often no multiple of a metric. So
+it may be less than the loss of distant pairs divided by their distance.
 
 GRAN's δ^f (VI.7) is taken over all data sets at the distance, of whatever parts, and is false as printed: here δ grows
 with the distance of the closest data sets that do have these parts.
@@ -38,10 +38,10 @@ Reading = Callable[[Any], Any]
 @final
 @dataclass(frozen=True)
 class Part(InNotebooks):
-    """What one mechanism reads of a data set, and what it guarantees.
+    """The part of a data set that one mechanism reads, and its guarantee.
 
-    `promise` holds for neighbours in `space`, the class of the parts with its metric; without it, for neighbours of the
-    whole data sets.
+    `promise` holds for neighbours in `space`, the class of the parts with its metric. Without `space` it holds for
+    neighbours of the whole data sets.
     """
 
     reads: Reading
@@ -75,7 +75,7 @@ class Together(InNotebooks):
         )
 
     def loss(self, one: object, other: object) -> Loss:
-        """Return what is kept between two data sets of the class."""
+        """Return the joint loss between two data sets of the class."""
         places = self.space.place(one), self.space.place(other)
         return self._kind.made(
             self._at([float(distances[places]) for distances in self._distances])
@@ -83,10 +83,10 @@ class Together(InNotebooks):
 
     @property
     def promise(self) -> Loss:
-        """What is kept between neighbours: the largest loss."""
+        """The joint guarantee for neighbours: the largest loss."""
         if not self.space.pairs:
             raise Refused(
-                "No two data sets of the class are neighbours, and any guarantee would hold.",
+                "No two data sets of the class are neighbours, so any guarantee would hold.",
                 allowed="a class with neighbours",
                 instead="Space.of(databases, neighbours), with more data sets",
             )
@@ -109,7 +109,7 @@ class Together(InNotebooks):
 
 
 def together(space: Space, parts: Iterable[Part], kind: NumberKind = "pure") -> Together:
-    """Return what mechanisms that read parts of a data set keep together, in any order and adaptively.
+    """Return the joint losses of mechanisms that read parts of a data set, in any order and adaptively.
 
     Guarantees are all of one kind; plain numbers are ε, or ρ or μ by their `kind`.
 
@@ -136,7 +136,7 @@ def together(space: Space, parts: Iterable[Part], kind: NumberKind = "pure") -> 
 def compatible(space: Space, reads: Iterable[Reading]) -> bool:
     """Return whether neighbours of a class never differ in more than one of the parts (GRAN IV-C).
 
-    Where they do not, mechanisms that read one part each, and are private for it, pay the largest ε (GRAN IV.6).
+    If so, mechanisms that each read one part, and are private for it, together keep their largest ε (GRAN IV.6).
 
     >>> from pufferflow.granularity import free_lunch, in_place
     >>> tables, ends = ["aa", "ab", "ba", "bb"], [lambda table: table[0], lambda table: table[1]]

@@ -22,7 +22,7 @@ def guarantee_of(  # noqa: PLR0913 - the numbers of guarantees
     mu: float | None = None,
     tv: float | None = None,
 ) -> Guarantee:
-    """Return the guarantee that has these numbers and no others.
+    """Return the guarantee with exactly these numbers.
 
     >>> guarantee_of(0.5, delta=1e-6), guarantee_of(rho=0.1), guarantee_of(tv=0.1)
     (Approx(epsilon=0.5, delta=1e-06), Zcdp(rho=0.1), Approx(epsilon=0.0, delta=0.1))

@@ -150,8 +150,8 @@ def gdp_to_zcdp(mu: float) -> float:
 def gaussian_deltas(deviations: Floats, epsilon: float) -> Floats:
     """Return the hockey stick Φ(u/2 − ε/u) − e^ε Φ(−u/2 − ε/u) of normal laws u > 0 standard deviations apart (M10).
 
-    With a and b the two arguments, e^ε φ(b) = φ(a); so it is φ(a)·(m(−a) − m(−b)) with Mills' ratio m = Φ(−·)/φ,
-    which neither over- nor underflows.
+    With a and b the two arguments, e^ε φ(b) = φ(a). So it is φ(a)·(m(−a) − m(−b)) with Mills' ratio m = Φ(−·)/φ, which
+    neither over- nor underflows.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         a, b = deviations / 2 - epsilon / deviations, -deviations / 2 - epsilon / deviations
@@ -227,7 +227,8 @@ def three_point_epsilon(epsilon: float, delta: float, tv: float, wanted: float) 
 def three_point_renyi(epsilon: float, delta: float, tv: float, alpha: float) -> float:
     """Return D_α of the dominating pair of (ε, δ) and tv once δ is cut off both: randomised response, or nothing.
 
-    With w = (tv−δ)/((1−δ)·tanh(ε/2)) the share of randomised response it is log(1 + w·(e^{(α−1)D} − 1))/(α−1) (M26).
+    Let w = (tv−δ)/((1−δ)·tanh(ε/2)) be the share of randomised response. Then it is log(1 + w·(e^{(α−1)D} − 1))/(α−1)
+    (M26).
     """
     whole = two_point_renyi(epsilon, alpha)
     limit = (1 - delta) * math.tanh(epsilon / 2)

@@ -44,7 +44,7 @@ _READERS: Final[Mapping[str, Callable[[object], float]]] = {
 class Divergence(Enum):
     """What a guarantee bounds between the laws of the output under two secrets.
 
-    A log ratio, a mass, a divergence of one order, those of all orders in proportion, or a trade-off of errors.
+    It is a log ratio, a mass, a divergence of one order, those of all orders in proportion, or a trade-off of errors.
     """
 
     LOG_RATIO = auto()
@@ -76,7 +76,7 @@ class Guarantee(
     tag=True,
     metaclass=_AbstractStruct,
 ):
-    """Base class of guarantees: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
+    """Base class of all guarantees: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
 
     To add one, write a final struct with numbers, divergence, words and conversions, and import it in the package's
     `__init__`.
@@ -100,7 +100,7 @@ class Guarantee(
 
     @property
     def loss(self) -> float:
-        """The loss that the guarantee allows, the number that its `kind` leaves open; infinite if it has several.
+        """The loss that the guarantee allows, such as its ε, ρ or μ; infinite if it has several.
 
         >>> Approx(1.0, 1e-6).loss
         1.0
@@ -142,7 +142,7 @@ class Guarantee(
         return msgspec.structs.replace(self, **{self.measure: loss})
 
     def portion(self, share: float) -> "Guarantee":
-        """Return the guarantee for a part of several releases: portions whose shares sum to 1 together keep this one.
+        """Return the guarantee for one of several releases: releases whose shares sum to 1 together keep this one.
 
         >>> Approx(1.0, 1e-6).portion(0.25)
         Approx(epsilon=0.25, delta=2.5e-07)
@@ -160,7 +160,7 @@ class Guarantee(
         )
 
     def under_model_error(self, ratio: float) -> "Guarantee | None":
-        """Return the guarantee that remains if likelihoods may be off by e^ratio either way (M30); None if unknown."""
+        """Return the guarantee left if likelihoods are wrong by a factor of up to e^ratio (M30); None if unknown."""
         return None
 
     def numbers(self) -> dict[str, float]:
@@ -219,7 +219,7 @@ class Guarantee(
         return other.approx_epsilon(self.delta)
 
     def follows_from(self, other: "Guarantee") -> bool:
-        """Say whether `other` is strong enough for this guarantee, by its best conversions."""
+        """Return whether this guarantee follows from `other`, by its best conversions."""
         return all(one.loss_from(other) <= one.loss for one in self.singles)
 
     @abc.abstractmethod
@@ -233,8 +233,8 @@ class Guarantee(
     def to_approx(self, delta: float) -> "Approx":
         """Return the (ε, delta) guarantee that follows from this one, with the least ε known (M29).
 
-        `delta` is that of the result, so it is at least the guarantee's own; a guarantee of one or more finite Rényi
-        orders gives no ε for delta 0.
+        `delta` belongs to the result, and must be at least the guarantee's own. Guarantees of finitely many Rényi
+        orders give no ε for delta 0.
 
         >>> Pure(1.0).to_approx(0.01)
         Approx(epsilon=0.98622...
@@ -254,7 +254,7 @@ class Guarantee(
         return 1e-6
 
     def implies(self, other: "Guarantee") -> bool:
-        """Say whether everything that keeps this guarantee provably keeps the other, by the conversions known here.
+        """Return whether this guarantee provably implies the other one, by the conversions known here.
 
         >>> Pure(1).implies(Approx(0.9, 0.1)), Approx(0.9, 0.1).implies(Pure(1))
         (True, False)

@@ -38,8 +38,8 @@ _LOUD: Final = 100.0
 class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
     """(ε, δ)-Pufferfish privacy with total variation at most tv: `Approx(epsilon, delta)` and `Approx(0, tv)`, both.
 
-    A tv above the most that (ε, δ) allows says nothing more and is cut to it (so tv = 1 means unknown), and a δ above
-    tv is lowered to tv. At other δ the best guarantee is that of the trade-off curve with three pieces (M26).
+    A tv above the largest that (ε, δ) allows is lowered to that, so tv = 1 means unknown. A δ above tv is lowered to
+    tv. At other δ the best guarantee is that of the trade-off curve with three pieces (M26).
 
     >>> TradeOff(1.0, 1e-6, tv=0.3).to_approx(0.1)
     Approx(epsilon=0.7633..., delta=0.1)
@@ -50,7 +50,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
     divergence = Divergence.HOCKEY_STICK
     words = (
         "epsilon {epsilon} with delta {delta} for all answers together: the odds between two such secrets change at "
-        "most {odds}-fold, up to a probability of {delta}; and no event is more probable under one of them than under "
+        "most {odds}-fold, up to a probability of {delta}. No event is more probable under one of them than under "
         "the other by more than {tv}"
     )
     epsilon: float
@@ -109,7 +109,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, delta=delta, tv=tv)
 
     def loss_from(self, other: Guarantee) -> float:
-        """Return an ε; ∞ where the total variation follows neither from it nor otherwise."""
+        """Return the least ε known that follows from another guarantee; ∞ if the total variation does not follow."""
         epsilon = other.approx_epsilon(self.delta)
         follows = tv_limit(epsilon, self.delta) <= self.tv or other.approx_epsilon(self.tv) == 0
         return epsilon if follows else math.inf

@@ -76,8 +76,8 @@ class ChosenKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def words(self) -> str:
         """When a key appears, for people."""
         return (
-            f"those of the rows whose noisy number is above {at_most(self.above)}; a key of {self.surely} rows appears "
-            "with probability 99 %, one of few rows seldom, and how many do not appear is not published; of delta "
+            f"those whose noisy number of rows is above {at_most(self.above)}. A key of {self.surely} rows appears "
+            "with probability 99 %, one of few rows rarely; how many do not appear is not published. Of delta, "
             f"{at_most(self.delta, 6)} is for keys that only one unit has"
         )
 
@@ -104,16 +104,16 @@ class CoveredPeriod(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Certificate(InNotebooks, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Facts about a release, none of which depends on a private value; `print` shows them as text.
 
-    `promise` holds for all answers of the release together. `loss` is the ε proven for the noise, `sensitivity` how far
-    the sums move together, each measured in `sensitivity_unit`. `cost` is the input of composition, `where` describes
-    the selected rows, and `questions` is a digest of the queries, with all values of filters. `readings` describe how
-    null, values outside the domain and classes are read, whether or not there are any. `ordinary` is the differential
-    privacy of a single row under the same noise, over the pairs of the secret. `sources` are the versions of the tables
-    that were read, of those that have versions, and `engine` is what read them, if it is not Polars. `quieter` are
-    groups of the answer with less noise, where others need more for the same guarantee. `keys` says when a key appears,
-    where the data chooses keys. `correlations` are those of the noise of `sums`, in their order; none where it is
-    independent. `answered` has the noisy sums of rows that are draws from a table, of which an account makes the joint
-    law. `period` is the period of a scheduled release.
+    `promise` is the guarantee for all answers of the release together. `loss` is the ε proven for the noise.
+    `sensitivity` is how far the sums move together, each measured in `sensitivity_unit`. `cost` is the input of
+    composition. `where` describes the selected rows, and `questions` is a digest of the queries, with all values of
+    filters. `readings` describe how null, values outside the domain and classes are read; they do not say whether there
+    are any. `ordinary` is the differential privacy of a single row under the same noise, over the pairs of the secret.
+    `sources` are the versions of the tables that were read, if they have versions. `engine` is what read them, if it is
+    not Polars. `quieter` are groups of the answer that need less noise than others for the same guarantee. If the data
+    chooses keys, `keys` says when a key appears. `correlations` are those of the noise of `sums`, in their order; there
+    are none if it is independent. `answered` has the noisy sums of rows that are draws from a table; an account
+    computes their joint law. `period` is the period of a scheduled release.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -209,7 +209,7 @@ class Certificate(InNotebooks, msgspec.Struct, frozen=True, forbid_unknown_field
         return hashlib.sha256(self.facts.to_json().encode()).hexdigest()
 
     def asks_as(self, other: "Certificate") -> bool:
-        """Return whether another certificate has the same queries and guarantee, up to rounding.
+        """Return whether another certificate has the same queries and the same guarantee, up to rounding.
 
         Older versions made noise for every name of a sum: then queries are compared by their words.
         """
@@ -219,7 +219,7 @@ class Certificate(InNotebooks, msgspec.Struct, frozen=True, forbid_unknown_field
 
     @property
     def guarantee(self) -> Guarantee:
-        """The guarantee, typed as any guarantee."""
+        """The guarantee for all answers together."""
         return self.promise
 
     def __str__(self) -> str:

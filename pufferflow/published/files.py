@@ -1,14 +1,14 @@
 """A release as files of a folder: two tables, as text read back exactly or in another format, and the certificate.
 
-Tables as text: CSV and NDJSON that are read back exactly, by a description of their columns in a further file.
+CSV and NDJSON are read back exactly, with a description of their columns in a further file.
 
-Numbers are the shortest that are read back as they were. Dates and times are as in ISO 8601; a time with a zone has
-its distance to UTC, or is in UTC where that distance is no whole number of minutes. Durations are whole numbers of
-their unit. In CSV null is nothing and an empty text is `""`; NaN, inf and -inf stand as these words, in NDJSON as
-texts, since JSON has no numbers for them. Lists, structs and bytes have no common form in text.
+Numbers are the shortest that are read back as they were. Dates and times are as in ISO 8601. A time with a zone has its
+distance to UTC; if that is not a whole number of minutes, the time is in UTC. Durations are whole numbers of their
+unit. In CSV null is an empty field and an empty text is `""`. NaN, inf and -inf are written as these words, in NDJSON
+as texts, since JSON has no numbers for them. Lists, structs and bytes have no common form in text.
 
-A spreadsheet runs a text that begins as a formula does. In CSV an apostrophe goes before such a text, a name too, and
-before one that begins with an apostrophe; the description says of which columns, so that they are read back exactly.
+A spreadsheet runs a text that begins as a formula does. In CSV an apostrophe goes before such a text or name, and
+before one that begins with an apostrophe. The description lists these columns, so that they are read back exactly.
 
 The table of error bars has columns of limits beside them, except in releases of older versions.
 
@@ -102,7 +102,7 @@ class TextColumn(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
                 return cls(name, type(dtype).__name__)
             case _:
                 raise _no_text(
-                    f"The column '{name}' is of dtype {type_name(dtype)[:100]}, which text has no form for."
+                    f"The column '{name}' is of dtype {type_name(dtype)[:100]}, which has no text form."
                 )
 
     @property

@@ -116,7 +116,7 @@ def place_taken(noun: str, place: str, theirs: str, release: Release) -> UsageEr
     entry = release.certificate.entry
     own = f"entry {entry}" if entry else "a release without an entry"
     return UsageError(
-        f"The {noun} {place[:200]!r} has {theirs}, and the release to be sent is {own}.",
+        f"The {noun} {place[:200]!r} already has {theirs}, but the release to be sent is {own}.",
         allowed=f"an empty {noun}, or one with this very release; what was published is never replaced",
         instead="another sink, or another revision: revision=2",
     )
@@ -163,13 +163,13 @@ def check_free(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise SinkError(
-            f"{str(folder)[-200:]!r} is where a release goes, and it is no folder. Nothing was drawn or charged.",
+            f"{str(folder)[-200:]!r} is not a folder that a release can go to. Nothing was drawn or charged.",
             allowed="an empty place, or a folder",
-            instead="moving that file away, and running again",
+            instead="moving that file, and running again",
         )
     if theirs := sorted(OURS.intersection(path.name for path in folder.iterdir())):
         raise UsageError(
-            f"The folder {str(folder)[-200:]!r} has a file {theirs[0]} that is no release's of this account. "
+            f"The folder {str(folder)[-200:]!r} has a file {theirs[0]} that belongs to no release of this account. "
             "Nothing was drawn or charged.",
             allowed="an empty folder",
             instead="another sink, or another place for that file",
@@ -185,7 +185,7 @@ def add(folder: Path, name: str, body: bytes) -> None:
     """Put one more file beside a release; one of that name is replaced."""
     if Path(name).name != name or name in {"", "..", *OURS}:
         raise UsageError(
-            f"A file beside a release is to be called {name[:100]!r}.",
+            f"A file beside a release cannot be called {name[:100]!r}.",
             allowed="a plain name, other than those of the release's own files",
             instead='"report.html"',
         )
@@ -291,9 +291,9 @@ def _bytes(path: Path) -> bytes | None:
         return None
 
 
-_KEPT = "mending that and running again: the release is kept in the ledger, and the next run sends it again"
+_KEPT = "removing the cause and running again: the release is kept in the ledger, and the next run sends it"
 _ANOTHER = "another folder"
-_UNTOUCHED = "mending that, or another folder; nothing was drawn or charged"
+_UNTOUCHED = "removing the cause, or another folder; nothing was drawn or charged"
 
 
 def _attempt(work: Callable[[], T], place: Path, instead: str) -> T:

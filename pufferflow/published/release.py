@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, eq=False)
 class Clipped(InNotebooks):
-    """Numbers and error bars that are possible, in the columns of the release; counts are whole numbers.
+    """Numbers and error bars cut to possible values, in the columns of the release; counts are whole numbers.
 
-    `frame` has null for means of no rows and the like, where it is public that there are none.
+    `frame` has null for answers without a value, such as means of no rows, where it is public that there are none.
     """
 
     frame: pl.DataFrame
@@ -104,9 +104,9 @@ class _StoredRelease(msgspec.Struct, frozen=True):
 class Release(InNotebooks, HelpfulAttributes):
     """Numbers that may be published, their error bars, and the certificate that goes with them.
 
-    `frame` has the keys and one column for each output; `intervals` has for each output the ends of the interval that
-    holds, with probability 95 % over the noise or more, what the output would be without noise. `limits` has the ends
-    of what each output can be at all, from public facts alone, to which `clipped` cuts both.
+    `frame` has the keys and one column for each output. `intervals` has the ends of each error bar: with probability 95
+    % or more over the noise, it holds the output without noise. `limits` has the smallest and the largest possible
+    value of each output, from public facts alone; `clipped` cuts both to them.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -132,9 +132,9 @@ class Release(InNotebooks, HelpfulAttributes):
     def clipped(self) -> Clipped:
         """Return numbers and error bars cut to their possible values, counts as whole numbers; it costs nothing (M47).
 
-        Sums are cut to the range of so many rows, counts to 0 and the number of rows, means and quantiles to their
-        range; limits that follow from a private number of rows are left out. Bars keep their coverage.
-        Cut numbers are biased near a limit: compute totals and means of several groups from `frame`.
+        Sums are cut to their range for so many rows, counts to 0 and the number of rows, means and quantiles to their
+        range. Limits that follow from a private number of rows are left out. Bars keep their coverage. Cut numbers are
+        biased near a limit: compute totals and means of several groups from `frame`.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
@@ -145,7 +145,7 @@ class Release(InNotebooks, HelpfulAttributes):
         """
         if self.limits is None:
             raise UsageError(
-                "The release was stored without its limits, as older ones were.",
+                "The release was stored by an older version, without limits.",
                 allowed="a release of this version of pufferflow",
                 instead="release.frame and release.intervals, which are as they were published",
             )
@@ -163,7 +163,7 @@ class Release(InNotebooks, HelpfulAttributes):
     def write_parquet(self, folder: str | Path) -> Path:
         """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate.
 
-        The folder appears whole; in one that is there, each file is replaced whole.
+        A new folder appears whole; in an existing one each file is replaced whole.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -257,7 +257,7 @@ class Release(InNotebooks, HelpfulAttributes):
         own = repr(self.certificate.promise), self.certificate.hidden
         if evidence is not None and not agree_in_words((evidence.promise, evidence.scenario), own):
             raise UsageError(
-                "The evidence is of another plan than the release.",
+                "The evidence belongs to another plan than the release.",
                 allowed="the evidence of the plan that was released, or None",
                 instead="release.report(path), which has the evidence of its own plan, or none",
             )
@@ -275,10 +275,10 @@ class Release(InNotebooks, HelpfulAttributes):
         )
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
-        """Write a report for people, one HTML file that needs nothing else.
+        """Write a report as one HTML file without external parts.
 
-        It has the evidence of the plan for a release that was just made, or read from a folder with `evidence.json`.
-        For other releases give `evidence`, as `plan.evidence()` returns it.
+        A release that was just made, or read from a folder with `evidence.json`, has the evidence of its plan. For
+        other releases give `evidence`, as `plan.evidence()` returns it.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -295,7 +295,7 @@ class Release(InNotebooks, HelpfulAttributes):
         """Return a chart of the numbers with their error bars, made with Altair (the extra `notebook`).
 
         Each output has a panel. Its axis is the group column with times or numbers, if there is one; other groups have
-        a colour each. `outputs` names those to draw. Of very many groups some are drawn, and the chart says which.
+        a colour each. `outputs` names those to draw. Of very many groups only some are drawn, and the chart says which.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), public=["day"])

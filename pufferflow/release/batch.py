@@ -76,11 +76,11 @@ _OF_ONE_COLUMN: Final = (
 def protect(
     frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable | Backend, scenario: Scenario
 ) -> "Batch":
-    """Put a private frame under a scenario; answers to queries on it are published with noise.
+    """Put a private frame under a scenario, so that answers to queries on it are published with noise.
 
-    Columns and their types are checked, no row of a Polars frame is read. A table of another library that gives an
-    Arrow stream (pandas, pyarrow, results of DuckDB or ADBC) is taken over into memory as it is now. A relation of
-    DuckDB, a dataframe of Spark and a `pf.table(address, name)` stay where they are: their engine groups and adds up.
+    Only the names and types of columns are checked; no row of a Polars frame is read. A table that gives an Arrow
+    stream (pandas, pyarrow, results of DuckDB or ADBC) is copied into memory once. A relation of DuckDB, a dataframe of
+    Spark and a `pf.table(address, name)` stay where they are: their engine computes the sums.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
@@ -106,11 +106,11 @@ def protect(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch(InNotebooks, HelpfulAttributes):
-    """Queries about a protected frame. Every method returns a new batch, so parts can be shared; nothing is read.
+    """Queries about a protected frame. Every method returns a new batch; no private row is read before `release`.
 
     First select rows (`filter`, `with_columns`, `group_by`, all by public columns), then add queries (`private_sum` and
-    the like), then `plan` or `release`. No method shows rows. That guards against mistakes, not against its holder: a
-    batch is a Python value that contains the frame (`batch.request.frame`).
+    the like), then `plan` or `release`. No method shows rows. This guards against mistakes, not against whoever holds
+    the batch: it contains the frame (`batch.request.frame`).
 
     >>> batch = _example().group_by("day").private_sum("level").private_count(pl.col("level") >= 3, name="peaks")
     >>> batch.release(epsilon=1.0).frame.columns
@@ -125,7 +125,7 @@ class Batch(InNotebooks, HelpfulAttributes):
     # Which rows
 
     def filter(self, *predicates: ColumnOrExpr | Iterable[ColumnOrExpr], **equal: Any) -> "Batch":
-        """Select the rows for which predicates of public columns hold; the others stay secret, and enter no answer.
+        """Select the rows for which predicates of public columns hold; other rows stay secret and enter no answer.
 
         `day=1` keeps the rows where the column `day` is 1.
 
@@ -151,8 +151,8 @@ class Batch(InNotebooks, HelpfulAttributes):
         listed = {column_name(expression): expression for expression in flat}
         if len(listed) < len(flat) or set(listed) & set(named):
             raise UsageError(
-                "with_columns makes two columns of one name.",
-                allowed="names of their own",
+                "with_columns makes two columns with the same name.",
+                allowed="a different name for each column",
                 instead='.alias("week")',
             )
         return Batch(self.request.with_columns(listed | named))
@@ -166,9 +166,10 @@ class Batch(InNotebooks, HelpfulAttributes):
     ) -> "Batch":
         """Group rows by public columns, or by `named` expressions of them.
 
-        The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows; left out, the
-        groups of selected rows, in growing order. `other` is the label of one further group, of all rows with none of
-        the keys, null among them; of several columns it may be a mapping, which names those that have a label.
+        The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows. Without `keys`
+        it has the groups of the selected rows, in growing order. `other` is the label of one further group, for all
+        rows with none of the keys, null included. For several columns, `other` may be a mapping with labels for some of
+        them.
 
         >>> batch = _example().group_by("day", keys=[1, 2, 3])
         >>> batch = _example().group_by("day", keys=[1], other=0)
@@ -199,10 +200,10 @@ class Batch(InNotebooks, HelpfulAttributes):
     ) -> "Batch":
         """Add the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
 
-        Public columns may be factors of it, or divisors: `pl.col("kwh") * pl.col("price")`. They weight each row; noise
-        is for the row, or the group of rows, with the largest weight. After a `group_by`, `bounds` gives labels of
-        groups bounds of their own, to which values are clipped and for which noise is made; all other groups have those
-        of `otherwise`, or of the domain.
+        Public columns may be factors of it, or divisors: `pl.col("kwh") * pl.col("price")`. They weight each row; the
+        noise hides the row, or group of rows, with the largest weight. After a `group_by`, `bounds` maps labels of
+        groups to bounds of their own. Values are clipped to these bounds, and noise is made for them. All other groups
+        have the bounds `otherwise`, or those of the domain.
 
         >>> batch = _example().private_sum("level")
         >>> batch = _example().private_sum(pl.col("level") * pl.col("day"))
@@ -248,8 +249,8 @@ class Batch(InNotebooks, HelpfulAttributes):
             return self._asking(Mean.of(called, values))
         if present is not None and weight is not None and self.request.counts_are_public:
             raise Refused(
-                f'Public weights of {quoted(values.column)} with missing="skip": what they add up to is private then.',
-                allowed="the noisy sums that such a mean is made of",
+                f'Public weights of {quoted(values.column)} with missing="skip": their sum is then private.',
+                allowed="the two noisy sums that such a mean divides",
                 instead=f"private_sum({values.words} * …) and private_sum of the weights where a value is there",
             )
         return self._asking(
@@ -265,7 +266,7 @@ class Batch(InNotebooks, HelpfulAttributes):
             if self.request.counts_are_public:
                 column = next(iter(self.request.domains), "level")
                 raise UsageError(
-                    "A count of all rows: which rows there are is public here, so it needs no noise.",
+                    "The number of all rows is public in this scenario, so it needs no noise.",
                     allowed="a property of a sensitive column, or a scenario whose secret is pf.Presence",
                     instead=f'private_count(pl.col("{column}") >= 3), or frame.group_by("day").len() with Polars',
                 )
@@ -273,7 +274,7 @@ class Batch(InNotebooks, HelpfulAttributes):
         values = self._read(predicate)
         if not values.boolean:
             raise UsageError(
-                f"The property {values.words} is no predicate: it is not true or false.",
+                f"The property {values.words} is no predicate: its values are not true or false.",
                 allowed="a comparison",
                 instead=f'pl.col("{values.column}") >= 3',
             )
@@ -334,7 +335,7 @@ class Batch(InNotebooks, HelpfulAttributes):
         )
         if own.columns == other.columns:
             raise UsageError(
-                f"The covariance of {quoted(own.column)} with itself.",
+                f"The covariance of {quoted(own.column)} with itself is its variance.",
                 allowed="two columns that the secret lists",
                 instead=f"private_variance({quoted(own.column)})",
             )
@@ -359,7 +360,7 @@ class Batch(InNotebooks, HelpfulAttributes):
     ) -> "Batch":
         """Add a quantile, from a noisy histogram over the domain, or over `bins`, which an interval needs.
 
-        The least and the largest value are secrets of single rows; q=0.01 and q=0.99 come close.
+        The least and the largest value belong to single rows and stay secret; q=0.01 and q=0.99 come close.
 
         >>> batch = _example().private_quantile("level", 0.5)
         """
@@ -415,9 +416,9 @@ class Batch(InNotebooks, HelpfulAttributes):
         return batch
 
     def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> LocalBatch:
-        """Publish a column row by row, each value through a random channel, with public columns beside.
+        """Publish a column row by row, each value through a random channel, beside the public columns.
 
-        Left out, the mechanism is `pf.local.randomized_response` of the values of the domain, with the ε that a plan
+        The default mechanism is `pf.local.randomized_response` on the values of the domain, with the ε that a plan
         finds. Other queries need a batch of their own, which is charged separately.
 
         >>> _example().private_local("level").release(epsilon=1.0).frame.collect().shape
@@ -425,7 +426,9 @@ class Batch(InNotebooks, HelpfulAttributes):
         """
         known, domain = self._column(column)
         domain.check_complete(
-            known, "Row by row the column", "a value for null, which a channel then hides too"
+            known,
+            "Row by row the column",
+            "a value that null is read as, which the channel then hides too",
         )
         return local_batch(self.request, known, domain, mechanism)
 
@@ -444,15 +447,15 @@ class Batch(InNotebooks, HelpfulAttributes):
         seconds: float | None = None,
         per_group: bool = True,
     ) -> Plan:
-        """Return the noise that one guarantee about all answers together requires.
+        """Return a plan: the noise that one guarantee about all answers together requires.
 
-        `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are chosen if left out, whichever give
-        the least expected error; with `accuracy` the plan finds the strongest guarantee that allows so much error.
-        `shares` divides the budget among the queries, by name; left out, equally. Noise is never below what one row
-        needs whose neighbours reveal nothing of it, so that every release is differentially private too;
-        `row_privacy=False` calibrates it for the prior alone. After so many `seconds`, the only limit that looks at a
-        clock, the search ends with the best proof so far. Groups of the answer have the noise that their own rows need,
-        where others need more; with `per_group=False` all have the same. Reads public columns only.
+        Left out, `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are those with the least
+        expected error. With `accuracy` the plan finds the strongest guarantee that allows so much error. `shares`
+        divides the budget among the queries, by name; by default equally. The noise is at least what a single
+        independent row needs, so every release is differentially private too. `row_privacy=False` drops this floor and
+        calibrates for the prior alone. After so many `seconds` the search ends with the best proof so far; without them
+        no clock decides. Each group of the answer has the noise that its own rows need; `per_group=False` gives all
+        groups the same noise. Reads public columns only.
 
         >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)
@@ -493,7 +496,7 @@ class Batch(InNotebooks, HelpfulAttributes):
         estimates: bool = False,
         **options: Unpack[PlanArguments],
     ) -> Release:
-        """Plan and release in one go, with the arguments of `plan` and of its `release`.
+        """Plan and release in one step, with the arguments of `plan` and of its `release`.
 
         >>> _example().private_sum("level").release(epsilon=1.0).frame.shape
         (1, 1)
@@ -535,7 +538,7 @@ class Batch(InNotebooks, HelpfulAttributes):
     ) -> "Batch":
         if weights is not None or has_weight(column, self.request.public):
             raise Refused(
-                "Bounds of groups together with public weights: it would not be clear what is within them.",
+                "Bounds by group together with public weights: it is unclear whether they include the weights.",
                 allowed="one of the two",
                 instead='a filter for each group, then private_sum(pl.col("level").clip(0, 9) * pl.col("price"))',
             )

@@ -104,7 +104,7 @@ class BasePlan(InNotebooks, HelpfulAttributes, Generic[M_co]):
 
     @property
     def ordinary(self) -> Guarantee | None:
-        """What the same answers keep as ordinary differential privacy, if all rows but one are known.
+        """The ordinary differential privacy that the same answers keep, if all rows but one are known.
 
         It is over the pairs of values that the secret names; None where the value of a row is not the secret.
 
@@ -120,7 +120,7 @@ class BasePlan(InNotebooks, HelpfulAttributes, Generic[M_co]):
     def value_handling(self) -> tuple[str, ...]:
         """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
 
-        They follow from schema and domain; how many values are read so is private.
+        The lines follow from schema and domain; how many values are concerned stays private.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9), missing=1), pf.Independent())
@@ -159,8 +159,8 @@ class BasePlan(InNotebooks, HelpfulAttributes, Generic[M_co]):
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: a plan's facts of rows and files hold in this process only."""
         raise UsageError(
-            "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
-            allowed="planning where it is released; certificates, releases and scenarios can be pickled",
+            "A plan cannot be pickled: it holds the private frame, and is made for the present versions of files.",
+            allowed="planning in the process that releases; certificates, releases and scenarios can be pickled",
             instead="batch.plan(…) in the other process: it is the same plan, and an id gives the same release",
         )
 
@@ -182,7 +182,7 @@ class BasePlan(InNotebooks, HelpfulAttributes, Generic[M_co]):
 class Plan(BasePlan[AdditiveNoise]):
     """Noise for every sum of a batch, calibrated for one guarantee about all answers together.
 
-    A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
+    `batch.plan` makes it, and its `release` publishes. `calibration` is that of the weighted sums: the weights divide
     the budget.
 
     >>> import polars as pl, pufferflow as pf
@@ -205,12 +205,12 @@ class Plan(BasePlan[AdditiveNoise]):
 
     @property
     def calibrations(self) -> tuple[Calibration, ...]:
-        """The calibration; where groups of the answer have noise of their own, those of all, in units of the least."""
+        """The calibration, or one for each kind of groups that has its own noise, in units of the least."""
         return self._noise.calibrations
 
     @property
     def largest_weight(self) -> float:
-        """How far the weighted sums move together if the answers' sums move by 1, at most (for `pf.robustness`)."""
+        """The farthest joint movement of the weighted sums if the answers' sums move by 1 (for `pf.robustness`)."""
         return self._noise.largest_weight
 
     @property
@@ -232,8 +232,8 @@ class Plan(BasePlan[AdditiveNoise]):
     def queries(self) -> list[str]:
         """Return the queries of a release to the engine, as text; nothing is read.
 
-        Of a frame it is the plan of one pass. Elsewhere public columns come first, as they are stored: their groups,
-        then the moments of their rows, and rows one by one only of groups with gaps. The last query has the sums.
+        For a frame this is the plan of one pass. Other engines read public columns first: groups, then moments of their
+        rows, and single rows only of groups with gaps. The last query computes the sums.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -247,22 +247,22 @@ class Plan(BasePlan[AdditiveNoise]):
         """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
 
         Errors of variances, quantiles and means of unknown numbers of rows depend on the answers and are null. Outputs
-        that `same_noise_as` names are made of the same noisy sum, and err with this one; noises of those that
-        `correlated_with` names do so in part. An average over them is no better than each.
+        under `same_noise_as` come from the same noisy sum, so they have the same error. Outputs under `correlated_with`
+        share a part of their error. So do not treat these outputs as independent evidence.
         """
         return summary(self._noise)
 
     def sensitivities(self, p: float | Sequence[float] = (1, 2)) -> pl.DataFrame:
-        """Return how far the laws of the answers lie apart: a row per secret pair, position or pattern, and prior.
+        """Return the distances between the laws of the answers: a row per secret pair, position or pattern, and prior.
 
-        `w_inf`, `w_1` and `w_2` (W_p for each `p`) are distances of the two laws, `near` the z of their (z,
-        δ)-nearness at the guarantee's δ. `gwm`, `gawm`, `dagwm` and `exact` are the scales that each bound requires
+        `w_inf`, `w_1` and `w_2` (W_p for each `p`) are distances of the two laws. `near` is the z for which they are
+        (z, δ)-near, at the guarantee's δ. `gwm`, `gawm`, `dagwm` and `exact` are the scales that each bound requires
         for this pair alone; `decides` marks the pair that needs most noise. `position` is the step of the row, `groups`
         the number of groups with these public columns; both are null where rows are independent. Distances are in the
-        norm of the noise: 1 for Laplace and staircase noise, 2 for Gaussian and Cauchy noise. A plan with one sum has
-        them and its scales in the unit of the answer (a mean in that of its sum), others in units in which one row
-        moves all sums by at most 1. Laws that list no pairs have a row with their farthest movement and a `note`. Of
-        more than 100,000 pairs so many are shown. Reads public columns only.
+        norm of the noise: 1 for Laplace and staircase noise, 2 for Gaussian and Cauchy noise. For a plan with one sum,
+        distances and scales are in the unit of the answer; for a mean, in that of its sum. For several sums the unit is
+        such that one row moves all sums by at most 1. Laws that list no pairs have one row with their farthest movement
+        and a `note`. At most 100,000 pairs are shown. Reads public columns only.
 
         >>> import polars as pl, pufferflow as pf
         >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -274,7 +274,7 @@ class Plan(BasePlan[AdditiveNoise]):
         return sensitivities(self._noise, p)
 
     def compare(self) -> pl.DataFrame:
-        """Return the noise that every bound, and group privacy, requires for the same guarantee."""
+        """Return the noise that each bound requires for the same guarantee, with group privacy for comparison."""
         return compare(self._noise)
 
     def release(
@@ -284,10 +284,10 @@ class Plan(BasePlan[AdditiveNoise]):
         *,
         estimates: bool = False,
     ) -> Release:
-        """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
+        """Read the private rows once and return noisy answers; an account whose limit is reached refuses before that.
 
-        A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
-        again. Noise that rests on an estimate is refused unless `estimates` allows it. Before anything is spent, a
+        If public facts that noise or cost depend on have changed since the plan, the release is refused: plan again.
+        Noise that rests on an estimate is refused unless `estimates` allows it. Before anything is spent, a
         `pf.UtilityWarning` names outputs that the noise makes useless.
         """
         check_threads()  # a child of a process in which Polars worked would wait without end
@@ -310,12 +310,12 @@ class Plan(BasePlan[AdditiveNoise]):
         )
 
     def check(self, signal: float | Mapping[str, float] | None = None) -> pl.DataFrame:
-        """Return for each output and group whether noise leaves anything to see: useful, weak or useless, and a way on.
+        """Return a verdict for each output and group, useful, weak or useless under its noise, with a remedy.
 
-        Half the 95 % interval is compared with `signal`, the difference that is looked for: one number, or one for some
-        outputs by their names. Left out, it is a quarter of the range of possible answers; in a histogram an equal
-        share of the rows. More than it is useless, more than a quarter of it weak. Nothing is spent, no private row is
-        read.
+        `signal` is the difference that the answer has to show: one number, or a mapping from names of outputs. By
+        default it is a quarter of the range of possible answers, and in a histogram an equal share of the rows. An
+        output is useless if half its 95 % interval is above the signal, and weak if above a quarter of it. Nothing is
+        spent and no private row is read.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 11), missing=0), pf.Independent())
@@ -367,10 +367,10 @@ class Plan(BasePlan[AdditiveNoise]):
         period: str = "",
         dataset: str = "",
     ) -> Evidence:
-        """Return the evidence of the plan's report, as plain values: the worst pair, other bounds, what could break.
+        """Return the evidence of the plan's report as plain values: the worst pair, other bounds, what could break.
 
-        With an account, also what is spent of its limit, and what will be if there is such a release `every` so often.
-        `job`, `period` and `dataset` (left out, that of the account) are for the heading of a report.
+        With an account, it includes the spending, and a forecast if such a release follows `every` so often. `job`,
+        `period` and `dataset` (by default that of the account) are for the heading of a report.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
@@ -396,7 +396,7 @@ class Plan(BasePlan[AdditiveNoise]):
         period: str = "",
         dataset: str = "",
     ) -> Path:
-        """Write a report for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
+        """Write a report as one HTML file without external parts; the arguments are those of `evidence`."""
         from pufferflow.reports.pages import plan_page
 
         content = self.evidence(account, every, job=job, period=period, dataset=dataset)
@@ -417,7 +417,7 @@ class Plan(BasePlan[AdditiveNoise]):
 
 def plan_of(request: Request, options: PlanOptions) -> Plan:
     """Return the plan for a batch, with all that depends on public columns worked out."""
-    way_on = 'missing="skip" leaves them out of answers; a value is read so.'
+    way_on = 'missing="skip" leaves them out of answers; any other value is read in their place.'
     warn_of_use("Assumed missing=", notes_on_missing(request), way_on)
     noise = choose_noise(request, options)
     plan = Plan(AdditiveNoise(noise))
@@ -430,8 +430,8 @@ def plan_of(request: Request, options: PlanOptions) -> Plan:
 class DesignedPlan(BasePlan[OptimalChannel]):
     """A channel that publishes one sum, designed for an account; no private row was read.
 
-    It keeps the guarantee together with the outputs that the account had published: it is designed for that path, and
-    would differ on others. So it can be released with this account only, which counts on the joint law of the answers.
+    It keeps the guarantee together with the outputs that the account had published. After other outputs the channel
+    would be another one. So it can be released with this account only, which counts by the joint law of the answers.
     """
 
     @property
@@ -452,12 +452,12 @@ class DesignedPlan(BasePlan[OptimalChannel]):
     def release(self, account: CostAccount, id: str | None = None) -> Release:  # noqa: A002 - the public name
         """Read the private rows once and publish the channel's output, drawn with the operating system's randomness.
 
-        It is refused before that if it would exceed the account's limit, as for a plan that was designed before another
-        release.
+        It is refused before that if it would exceed the account's limit. That can happen if the account made another
+        release after the design.
         """
         if account is None:  # pyright: ignore[reportUnnecessaryComparison] - callers without types
             raise UsageError(
-                "A designed release without an account: it keeps its guarantee together with what that has published.",
+                "A designed release without its account: the guarantee covers what that account has published, too.",
                 allowed="the account that it was designed for",
                 instead="plan.release(account)",
             )

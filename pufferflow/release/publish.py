@@ -137,8 +137,8 @@ def publish(
     mechanism = plan.mechanism
     if plan.certificate.certainty == "estimate" and not estimates:
         raise UsageError(
-            "The noise was worked out from an estimate, which may be below the truth.",
-            allowed="bounds that are exact or above the truth",
+            "The noise rests on an estimate, so it may be too small for the guarantee.",
+            allowed="bounds that are exact or proven from above",
             instead="release(estimates=True), if an estimate suffices",
         )
     check_account(account, release_id)
@@ -188,7 +188,7 @@ def check_account(account: CostAccount | None, release_id: str | None) -> None:
         )
     if account is None and release_id is not None:
         raise UsageError(
-            "An id for a release that no account counts.",
+            "An id for a release without an account.",
             allowed="an id together with an account",
             instead="id=None",
         )

@@ -41,11 +41,12 @@ _ESTIMATED = "lie in joint"
 @final
 @dataclass(frozen=True)
 class Suggestion(InNotebooks):
-    """A prior: what the reference says `against` it, its cost on one output, and what is left if it is wrong.
+    """A prior, with what speaks against it, its error on one output, and the ε that is left if it is wrong.
 
-    `prior` is ready for a `pf.Scenario`, and refused if none could be fitted (`fitted` is None there). `note` gives the
-    reason for a missing answer. `error` is the largest expected error of the batch's first output; `left` is the
-    epsilon that the same noise keeps if rows of a group depend on each other in any way.
+    `prior` is ready for a `pf.Scenario`. If none could be fitted, `fitted` is None and `prior` is refused. `against`
+    lists what the reference says against the prior. `error` is the largest expected error of the batch's first output;
+    `note` gives the reason if it is missing. `left` is the epsilon that the same noise keeps if rows of a group depend
+    on each other in any way.
 
     >>> Suggestion("rows are independent of each other", Independent(), error=2.0, left=12.0).against
     ()
@@ -73,7 +74,7 @@ class Suggestion(InNotebooks):
 @final
 @dataclass(frozen=True)
 class Suggestions(InNotebooks):
-    """The priors that `pf.suggest` tried, those that cost least first; printed as text, written as a page.
+    """The priors that `pf.suggest` tried, least error first; they can be printed, or written as a page.
 
     >>> row = Suggestion("rows are independent of each other", Independent(), error=2.0)
     >>> print(Suggestions("a study", "load", Pure(1.0), (row,)).table["expected_error"][0])
@@ -149,12 +150,12 @@ class Suggestions(InNotebooks):
 
 @suggests_arguments
 def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None) -> Suggestions:
-    """Return the priors that a public reference speaks for or against, and the cost of each for a batch.
+    """Return priors that are fitted to a public reference, the evidence against each, and its error for a batch.
 
-    The reference has the columns of the batch's scenario: the secret's, `within`, `order_by`; public columns that all
+    The reference has the columns of the batch's scenario: the secret's, `within`, `order_by`. Public columns that all
     rows of a group share are tried as its class. Priors are fitted with slack="confidence". The batch's own prior does
-    not matter, and no private row is read. A prior without anything against it is not proven: the reference only did
-    not refute it.
+    not matter, and no private row is read. A prior with nothing against it is not proven: the reference merely does not
+    refute it.
 
     >>> import polars as pl, pufferflow as pf
     >>> heights = pl.DataFrame({"family": [f for f in range(60) for _ in range(3)], "height": [60, 61, 62] * 60})
@@ -181,7 +182,7 @@ def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None
     scenario = asked.request.scenario
     if not isinstance(scenario.secret, ValueSecret):
         raise UsageError(
-            "Suggestions for a secret that is no value of a row.",
+            "Suggestions for a secret that is not the value of a row.",
             allowed="pf.Secret or pf.Initial",
             instead="pf.Table.fit or pf.LatentClass.fit, for pf.Derived",
         )

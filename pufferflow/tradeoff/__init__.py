@@ -1,7 +1,8 @@
 """Trade-off accounting: the exact loss of several releases with an (ε, δ) and a total variation (M26).
 
-Its preconditions: the secret with the prior fixes the data (ordinary and group differential privacy), or releases are
-independent given the secret, or the profiles are those of one (x, x') of a coupling and are averaged afterwards.
+It holds if the secret with the prior fixes the data, as in ordinary and group differential privacy. It holds if
+releases are independent given the secret. Or profiles are those of one (x, x') of a coupling, and are averaged
+afterwards.
 
 >>> import pufferflow as pf
 >>> for tv in (1.0, 0.02):

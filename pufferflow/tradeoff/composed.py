@@ -1,9 +1,12 @@
 """The composition of several releases, equal or different, by the law of their total privacy loss (M26).
 
-The loss of k releases that are ε, 0 or −ε is ε·(N₊ − N₋). Its law has the coefficients of (g/x + m + g·x)^k, with
-g² = p₊p₋ and m = p₀, times e^(dε/2) for N₊ − N₋ = d. They follow from Miller's recurrence for powers of polynomials,
-n·c_n = (k + 1 − n)(m/g)·c_{n−1} + (2k + 2 − n)·c_{n−2}, whose terms are all positive up to the middle n = k, so that
-each step adds a few roundings, relatively; the other half is its mirror image. No FFT, no subtraction.
+The loss of k releases that are ε, 0 or −ε is ε·(N₊ − N₋). Let g² = p₊p₋ and m = p₀. The law has the coefficients of
+(g/x + m + g·x)^k, times e^(dε/2) for N₊ − N₋ = d. They follow from Miller's recurrence for powers of polynomials:
+
+    n·c_n = (k + 1 − n)(m/g)·c_{n−1} + (2k + 2 − n)·c_{n−2}.
+
+Its terms are all positive up to the middle n = k, so each step adds a relative error of a few roundings. The other half
+is the mirror image. No FFT, no subtraction.
 """
 
 import math
@@ -283,12 +286,12 @@ class Composed(TradeOffCurve):
 def compose(
     releases: "Profile | Composed | Iterable[Profile | Composed]", times: int = 1
 ) -> Composed:
-    """Return the composition of releases, also of adaptively chosen ones, if their profiles are fixed before the first.
+    """Return the composition of releases, which may be adaptive if their profiles are fixed before the first.
 
     `releases` is a profile, or any number of them (and of compositions), all repeated `times` times. The numbers are
     upper bounds, exact up to rounding: equal profiles by the law of N₊ − N₋, few different ones by enumeration,
-    Gaussian noise in closed form. Up to 10⁵ different profiles are composed by a Fourier series with a known error,
-    which is an upper bound too, by about 10⁻⁶ above the exact δ.
+    Gaussian noise in closed form. Up to 10⁵ different profiles are composed by a Fourier series with a known error.
+    That is an upper bound too, about 10⁻⁶ above the exact δ, relatively.
 
     >>> import pufferflow as pf
     >>> each = [pf.tradeoff.Profile(*numbers) for numbers in [(1.0, 0.0, 0.3), (0.5, 0.01, 0.15), (2.0, 0.0, 0.5)]]

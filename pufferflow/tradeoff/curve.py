@@ -77,12 +77,12 @@ class TradeOffCurve(InNotebooks, abc.ABC):
 
     @property
     def advantage(self) -> float:
-        """The advantage of the best membership test over guessing, true less false positives: the total variation."""
+        """The best membership test's rate of true positives minus that of false positives: the total variation."""
         return self.tv
 
     @property
     def bayes_security(self) -> float:
-        """β* = 1 − total variation, rounded down: the error of a guess at one of two equally likely secrets, over ½."""
+        """β* = 1 − total variation, rounded down: twice the error of the best guess at two equally likely secrets."""
         return max(1 - self.tv - UNIT, 0.0)
 
     @overload
@@ -90,7 +90,7 @@ class TradeOffCurve(InNotebooks, abc.ABC):
     @overload
     def curve(self, alpha: npt.ArrayLike) -> Any: ...
     def curve(self, alpha: float | npt.ArrayLike) -> float | Floats:
-        """Return f(alpha): the least share of misses of any test with a share alpha of false alarms, rounded down.
+        """Return f(alpha), rounded down: the least rate of misses of any test with a rate alpha of false alarms.
 
         Every ε gives a line below f, 1 − δ(ε) − e^ε·alpha, and its mirror image; the best ones are searched.
         """

@@ -1,15 +1,13 @@
 """Dominating pairs: from bounds on δ at finitely many ε, and of Gaussian and Laplace noise.
 
-Dominating pairs from bounds on δ at finitely many ε: the least convex curve above which no pair can lie.
-
-H(γ) = sup_S P(S) − γQ(S) is convex in γ = e^ε, with H(0) = 1. So where upper bounds of it are known at some γ, it lies
-below their lower convex hull everywhere, and the pair whose hockey stick is that hull dominates: its losses are the
+H(γ) = sup_S P(S) − γQ(S) is convex in γ = e^ε, with H(0) = 1. Let upper bounds of it be known at some γ. Then it lies
+below their lower convex hull everywhere. The pair whose hockey stick is that hull dominates: its losses are the
 corners. For γ < 1 the bounds are those of the other order: H(γ) = 1 − γ + γ·H'(1/γ).
 
 The privacy losses of Gaussian and Laplace noise: closed forms, and atoms that dominate them where those are needed.
 
-The loss of N(μ, 1) against N(0, 1) is normal with mean μ²/2 and variance μ² (M10). Of Laplace noise moved by u scales
-it is u with probability ½, −u with probability e^(−u)/2, and has density e^((ℓ−u)/2)/4 between (M9).
+The loss of N(μ, 1) against N(0, 1) is normal with mean μ²/2 and variance μ² (M10). For Laplace noise moved by u scales
+it is u with probability ½, and −u with probability e^(−u)/2. Between these it has density e^((ℓ−u)/2)/4 (M9).
 """
 
 import math

@@ -27,9 +27,9 @@ _INSTEAD: Final = "pf.tradeoff.compose of profiles, such as pf.tradeoff.Profile(
 def from_dp_event(event: Any, neighbours: Neighbours = "add_remove") -> Composed:
     """Return the composition of an event of dp-accounting, if rows are independent.
 
-    It reads Gaussian, Laplace and discrete Laplace noise, randomised response, (ε, δ), compositions of these, and
-    Poisson (`neighbours="add_remove"`) and fixed-size samples without replacement (`"replace"`). All other events are
-    refused by name.
+    It reads Gaussian, Laplace and discrete Laplace noise, randomised response, (ε, δ), and compositions of these. It
+    also reads Poisson samples (`neighbours="add_remove"`) and fixed-size samples without replacement (`"replace"`). All
+    other events are refused by name.
 
     >>> from types import SimpleNamespace
     >>> GaussianDpEvent = type("GaussianDpEvent", (SimpleNamespace,), {})
@@ -75,7 +75,7 @@ class _Reader:
         kind = type(event).__name__
         if kind not in self._kinds:
             raise Refused(
-                f"No profile is known of a {kind}.",
+                f"There is no profile for a {kind}.",
                 allowed=", ".join(self._kinds),
                 instead=_INSTEAD,
             )
@@ -123,7 +123,7 @@ class _Reader:
         if self.reach == 1:
             raise _refused(
                 event,
-                "rows are added or removed, and each answers for itself",
+                "rows are added or removed: each row answers for itself",
                 'neighbours="replace"',
             )
         buckets = whole_number(

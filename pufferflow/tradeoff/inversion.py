@@ -1,24 +1,26 @@
-"""δ(ε) of many different releases from the moments of their total loss, as a Fourier series with a known error.
+"""δ(ε) of many different releases from the moments of their total loss S, as a Fourier series with a known error.
 
-Three-point, Gaussian and Laplace losses have closed forms; other atoms are few enough to be summed, or are split onto a
-lattice whose moments an FFT gives. A split moves an atom to its two neighbours so that the masses of P and of Q stay:
-both neighbours made one again are the atom, so the split pair dominates.
+Three-point, Gaussian and Laplace losses have closed forms. Few other atoms are summed; many are split onto a lattice
+whose moments an FFT gives. A split moves an atom to its two neighbours and keeps the masses of P and of Q. Merging the
+neighbours gives the atom again, so the split pair dominates.
 
-δ(ε) of many different releases from the moments of their total loss S, as a Fourier series with a known error.
+Let K(θ) = log E e^(θS) for θ > 0, and let P_θ have density e^(θS − K(θ)) under P. With u(x) = e^(−θx)(1 − e^(−x))₊ and
+a period W,
 
-With u(x) = e^(−θx)(1 − e^(−x))₊ and the law P_θ, of density e^(θS − K(θ)) under P, where K(θ) = log E e^(θS), θ > 0:
+    E(1 − e^(ε − S))₊  =  e^(K(θ) − θε)·E_θ u(S − ε)  ≤  e^(K(θ) − θε)·Σ_n E_θ u(S − ε + nW).
 
-    E(1 − e^(ε − S))₊  =  e^(K(θ) − θε)·E_θ u(S − ε)  ≤  e^(K(θ) − θε)·Σ_n E_θ u(S − ε + nW)
-                       =  e^(K(θ) − θε)·(1/W)·Σ_m E_θ e^(it_m(S − ε)) / ((θ + it_m)(θ + 1 + it_m)),   t_m = 2πm/W.
+With t_m = 2πm/W the sum over n is, by Poisson's summation formula,
 
-The inequality holds because u ≥ 0: what a period W folds over can only add, and no tail is cut. The last step is
-Poisson's summation formula, u's transform being 1/((θ + it)(θ + 1 + it)). For θ < −1 the same series is that of
-u(x) = e^(−θx)(e^(−x) − 1)₊, and E(1 − e^(ε−S))₊ = E1 − e^ε·E e^(−S) + E(e^(ε−S) − 1)₊ serves δ near 1.
+    (1/W)·Σ_m E_θ e^(it_m(S − ε)) / ((θ + it_m)(θ + 1 + it_m)).
 
-The series must end. A release of N(μ, 1) against N(0, 1) is added, after which the total dominates what it dominated;
-it multiplies terms by e^(−μ²t²/2), so that those beyond |t| = T, each at most 2/(Wt²), sum up to less than
+The inequality holds because u ≥ 0: what a period W folds over can only add, and no tail is cut. The transform of u is
+1/((θ + it)(θ + 1 + it)). For θ < −1 the same series belongs to u(x) = e^(−θx)(e^(−x) − 1)₊. It serves δ near 1, by E(1
+− e^(ε−S))₊ = E1 − e^ε·E e^(−S) + E(e^(ε−S) − 1)₊.
+
+The series must end. So a release of N(μ, 1) against N(0, 1) is added; the total then still dominates what it dominated.
+It multiplies terms by e^(−μ²t²/2). Terms beyond |t| = T are at most 2/(Wt²) each, so they sum up to less than
 W·e^(−μ²T²/2)/(2π²m). Its μ is about 10⁻⁴ standard deviations of S. Errors of all factors are added to the terms
-(`Moments.transform`), and θ near the saddle point keeps them small beside δ itself, however small that is.
+(`Moments.transform`). With θ near the saddle point they are small beside δ, however small δ is.
 """
 
 import math

@@ -1,13 +1,11 @@
 """The loss of one release: an (ε, δ) and a total variation, a whole trade-off, or several that hold (M26).
 
-Several profiles of one release: all of them true, or one for each pair of secrets; and averages under a coupling.
-
-Bounds that hold at once leave the intersection of their regions of errors, the convex hull below the least δ(ε). It has
-to be taken before releases are composed: composing each of two bounds by itself and taking the better one afterwards
-is weaker. Bounds of different secrets leave the union of regions, the largest δ(ε), which is convex in e^ε as each is;
-its trade-off is the convex hull below all of them. Under one coupling of whole data sets, releases are composed for
-each (x, x') and the δ(ε) are averaged afterwards (M1). The reverse fails: of two releases of X₁ and X₂ = X₁ ⊕ S for a
-fair coin X₁ each averages to one that reveals nothing.
+If several bounds hold at once, the regions of errors intersect: δ(ε) is the convex hull below the least one. This
+intersection has to be taken before releases are composed. Composing each bound by itself and taking the better result
+afterwards is weaker. Bounds of different secrets leave the union of regions, with the largest δ(ε). That is convex in
+e^ε as each is; its trade-off is the convex hull below all of them. Under one coupling of whole data sets, releases are
+composed for each (x, x') and the δ(ε) are averaged afterwards (M1). Averaging first fails. Publish X₁ and X₂ = X₁ ⊕ S
+for a fair coin X₁: each release alone averages to one that reveals nothing.
 """
 
 import math
@@ -56,15 +54,15 @@ _ALL_TOLD = 1e100
 class Profile(InNotebooks):
     """The privacy profile of one release, whatever the outputs before it: its dominating pair of laws (M26).
 
-    `Profile(epsilon, delta, tv)` is a release that is (ε, δ)-private with total variation at most `tv`; the worst such
-    release, which all others can be made from, has a loss of ε, 0, −ε or ∞. Bounds are cut where others say more: tv to
-    its largest value δ + (1 − δ)·tanh(ε/2) (so 1 means that it is not known), and δ to tv. `Profile.of` is the profile
-    of a noise, with the whole of its trade-off; `epsilon`, `delta` and `tv` are then its largest loss, what it reveals
-    with no finite loss, and its total variation.
+    `Profile(epsilon, delta, tv)` is a release that is (ε, δ)-private with total variation at most `tv`. All such
+    releases can be made from the worst one, whose loss is ε, 0, −ε or ∞. A tv above its largest value δ + (1 −
+    δ)·tanh(ε/2) is lowered to that, so 1 means that it is unknown. A δ above tv is lowered to tv. `Profile.of` is the
+    profile of a noise, with the whole of its trade-off. Then `epsilon` is its largest loss, `delta` the probability of
+    an infinite loss, and `tv` its total variation.
 
-    Profiles compose (`pf.tradeoff.compose`) where the secret fixes the data, as in ordinary and group differential
-    privacy, for conditionally independent releases, or for one (x, x') of a coupling. Losses of single releases about
-    correlated rows do not compose.
+    Profiles compose (`pf.tradeoff.compose`) if the secret fixes the data, as in ordinary and group differential
+    privacy. They also compose for conditionally independent releases, or for one (x, x') of a coupling. Losses of
+    single releases about correlated rows do not compose.
 
     >>> Profile(1.0, tv=0.3)
     Profile(epsilon=1.0, delta=0.0, tv=0.3)
@@ -136,9 +134,9 @@ class Profile(InNotebooks):
 
     @classmethod
     def of_laws(cls, mu: Law | GaussianLaw, nu: Law | GaussianLaw, noise: Noise) -> Self:
-        """Return the profile of an answer with laws mu and nu under two secrets, and noise added: its exact ROC (M6).
+        """Return the profile of an answer with laws mu and nu under two secrets, after noise: its exact ROC (M6).
 
-        It serves both orders of the secrets. The hockey stick is that of `pf.Exact`, at a hundred ε.
+        It holds for both orders of the secrets. The hockey stick is that of `pf.Exact`, at a hundred ε.
 
         >>> import pufferflow as pf
         >>> profile = Profile.of_laws(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.4, 0.6]), pf.Laplace(1.0))
@@ -292,7 +290,7 @@ def _pairs(given: object) -> list[tuple[Any, Any]]:
     listed: list[Any] = list(cast(Iterable[Any], given)) if isinstance(given, Iterable) else [given]
     if not all(isinstance(one, tuple | list) and len(cast(Any, one)) == 2 for one in listed):
         raise UsageError(
-            "The points of a profile are no pairs.",
+            "The points of a profile are not pairs.",
             allowed="pairs of an epsilon and a delta",
             instead="pf.tradeoff.Profile.of_points([(0.0, 0.02), (1.0, 0.0)])",
         )
@@ -338,7 +336,7 @@ _FAINT_REGION = 1e-15
 
 
 def intersection(profiles: Iterable[Profile]) -> Profile:
-    """Return the profile of a release of which several profiles are true at once.
+    """Return the profile of a release for which several profiles hold at once.
 
     >>> two = intersection([Profile(1.0, tv=0.3), Profile(0.5, 0.05)])
     >>> round(two.epsilon, 6), round(two.tv, 6)
@@ -348,7 +346,7 @@ def intersection(profiles: Iterable[Profile]) -> Profile:
 
 
 def union(profiles: Iterable[Profile]) -> Profile:
-    """Return the profile of a release that has one of several profiles, another one for each pair of secrets.
+    """Return the profile of a release with a different profile for each pair of secrets.
 
     >>> either = union([Profile(1.0, tv=0.3), Profile(0.5, 0.05)])
     >>> round(either.epsilon, 6), round(either.delta, 6), round(either.tv, 6)
@@ -401,7 +399,7 @@ class Mixture(TradeOffCurve):
 
 
 def as_profile(together: TradeOffCurve) -> Profile:
-    """Return releases together as the profile of one release, to be sampled or met with other profiles.
+    """Return the profile of several releases as of one, to be sampled or intersected with other profiles.
 
     δ(ε) is taken at a thousand ε; the chords between them lie above it.
 

@@ -1,8 +1,8 @@
 """Releases on a random part of the rows: Poisson and fixed-size samples, and private training with them.
 
-Sampling amplifies privacy for independent rows only. Where rows are correlated the drawn rows reveal the others
-(X₁ = … = X_n: no gain at all, M26), so it is refused. The loss of a release with its sampling as part
-of the mechanism, row by row, can be an exposure of M35, whose total is then what counts.
+Sampling amplifies privacy for independent rows only. Where rows are correlated the drawn rows reveal the others (X₁ = …
+= X_n: no gain at all, M26), so it is refused. Sampling may instead be part of the mechanism. Then the loss about each
+row can be an exposure of M35, and the total of exposures counts.
 """
 
 import math
@@ -28,7 +28,7 @@ _STEEP = 700.0
 def erased(profile: Profile, share: float) -> Profile:
     """Return the profile of a release that is withheld with probability `share`, whatever it is.
 
-    Any release trades total variation, and the delta beside it, for being answered less often (TV VII-C).
+    Withholding any release lowers its total variation, and its delta in proportion (TV VII-C).
 
     >>> round(erased(Profile(1.0, tv=0.4), 0.25).tv, 6)
     0.3
@@ -56,9 +56,9 @@ def poisson(profile: Profile, rate: float, *, prior: Any) -> Profile:
     """Return the profile of a release on a sample that each row is in with probability `rate`, independently.
 
     `profile` is that of the release on all rows, if one row is added or removed. The result differs between the orders:
-    its first law is that of the data with the row. With (P, Q) the pair of the profile it is
-    ((1 − rate)·Q + rate·P, Q), by joint convexity over who else is in the sample; both orders are counted. `prior` is
-    the prior about the rows, which have to be independent.
+    its first law is that of the data with the row. Let (P, Q) be the pair of the profile. Then the result is ((1 −
+    rate)·Q + rate·P, Q), by joint convexity over the other rows in the sample. Both orders are counted. `prior` is the
+    prior about the rows, which have to be independent.
 
     >>> import pufferflow as pf
     >>> step = poisson(Profile.of(pf.Gaussian(1.0)), 0.01, prior=pf.Independent())
@@ -91,8 +91,9 @@ def poisson_profile(profile: Profile, rate: float) -> Profile:
 def fixed_size(profile: Profile, drawn: int, rows: int, *, prior: Any) -> Profile:
     """Return the profile of a release on `drawn` of `rows` rows, all subsets being equally likely.
 
-    `profile` is that of the release if one row is replaced by another; so is the result. Its δ at log(1 + p(e^ε − 1))
-    is p·δ(ε) with p = drawn/rows, its total variation p times as large (TV Prop. 1), which cannot be improved.
+    `profile` is that of the release if one row is replaced by another; so is the result. Let p = drawn/rows. The
+    result's δ at log(1 + p(e^ε − 1)) is p·δ(ε), and its total variation is p times as large (TV Prop. 1). This cannot
+    be improved.
 
     >>> import pufferflow as pf
     >>> tenth = fixed_size(Profile(1.0, 0.01, 0.3), 10, 100, prior=pf.Independent())
@@ -134,7 +135,7 @@ def fixed_size_profile(profile: Profile, drawn: int, rows: int) -> Profile:
 
 
 def dp_sgd(noise_multiplier: float, steps: int, *, rate: float, prior: Any) -> Composed:
-    """Return the composition of private training: each step adds up clipped gradients of a Poisson sample, with noise.
+    """Return the composition of private training: noisy sums of clipped gradients of Poisson samples.
 
     `noise_multiplier` is the standard deviation of the Gaussian noise over the norm to which gradients are clipped;
     rows may be added or removed. For batches of fixed size compose `fixed_size` of `Profile.of(pf.Gaussian(...), 2.0)`:

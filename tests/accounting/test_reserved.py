@@ -113,7 +113,7 @@ def test_as_many_releases_as_were_reserved(ledger):
     account = ledger.open("levels", plan.request.scenario, limit=LIMIT, reserve=[(plan, 3)])
     assert account.remaining(plan) == account.remaining(louder) == 3
     assert account.remaining(less_private) == 0
-    with pytest.raises(pf.LimitReached, match="those left are more private"):
+    with pytest.raises(pf.LimitReached, match="those left allow less loss"):
         less_private.release(account)
     for each in (plan, louder, plan):
         total = account.after(each)
@@ -212,7 +212,7 @@ def test_ways_are_compared_beforehand(prior, ledger):
 
 def test_a_schedule_is_pairs_of_plans_and_numbers():
     """What is given instead is named as what it is."""
-    with pytest.raises(pf.UsageError, match="schedule holds something else"):
+    with pytest.raises(pf.UsageError, match="schedule contains something that is not a pair"):
         pf.compare_accounting([], scenario_of(pf.Independent()), LIMIT)
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
     plan = (
@@ -220,7 +220,7 @@ def test_a_schedule_is_pairs_of_plans_and_numbers():
         .private_sum("level")
         .plan(pf.Pure(0.1))
     )
-    with pytest.raises(pf.UsageError, match="order_by is missing"):
+    with pytest.raises(pf.UsageError, match="every needs order_by"):
         pf.compare_accounting([(plan, 9)], scenario, LIMIT, every=24)
 
 
@@ -327,7 +327,7 @@ def test_units_with_the_same_releases_in_another_order_are_units_of_their_own():
 @pytest.mark.parametrize(
     ("reserve", "limit", "error", "match"),
     [
-        ([], LIMIT, pf.UsageError, "something else than pairs"),
+        ([], LIMIT, pf.UsageError, "something that is not a pair"),
         (7, LIMIT, pf.UsageError, "of type int"),
         ([("plan", 3)], LIMIT, pf.UsageError, "of type str"),
         ([(pf.Pure(0.1), 0)], LIMIT, pf.UsageError, "number of releases is 0"),
@@ -382,6 +382,6 @@ def test_a_release_about_rows_that_earlier_ones_did_not_see_is_refused_where_it_
     account.add(short.cost)
     assert account.total([short.cost]).total == reserved.epsilon
     with pytest.raises(
-        pf.LimitReached, match="Release 2 is about rows that earlier ones did not see"
+        pf.LimitReached, match="Release 2 is about rows that earlier releases did not read"
     ):
         account.total([longer.cost])

@@ -122,5 +122,5 @@ def test_steps_that_are_numbers_have_no_dates(account_of):
         .plan(pf.Pure(0.8))
     )
     assert account_of(scenario).forecast(plan, every=24, until=72).releases == 3
-    with pytest.raises(pf.UsageError, match=r"times of its releases' rows are unknown"):
+    with pytest.raises(pf.UsageError, match=r"times of the rows of its releases are unknown"):
         account_of(scenario).forecast(plan, every=24, until="2026-12-31")

@@ -46,7 +46,7 @@ def test_keys_with_enough_rows_appear_in_growing_order():
     assert (keys.delta, keys.surely) == (5e-7, 3)
     assert keys.above == pytest.approx(2, abs=0.02)
     assert pf.Release.from_bytes(release.to_bytes()).certificate == release.certificate
-    assert "a key of 3 rows appears with probability 99 %" in plan.explain()
+    assert "A key of 3 rows appears with probability 99 %" in plan.explain()
     assert plan.summary()["group"].unique().to_list() == ["each town that appears"]
 
 

@@ -133,7 +133,7 @@ def test_functions_with_limits_and_jumps():
     )  # halves: both have equal shares
     counted = asked.private_count(pl.col("temp") > 30).plan(pf.Pure(1.0))
     assert scales(counted)[0] == pytest.approx(8, rel=1e-3)
-    assert any("jumps" in line for line in counted.explain().splitlines())
+    assert any("jump on an interval" in line for line in counted.explain().splitlines())
 
 
 def test_bad_beliefs_and_secrets_are_refused():

@@ -148,7 +148,7 @@ def test_wrong_questions_are_refused():
         (STUDY, batch(), "DataFrame"),
         (known, pf.protect(STUDY.head(3), scenario), "has no query yet"),
         (known, own, "private frame itself"),
-        (known, counted, "no value of a row"),
+        (known, counted, "not the value of a row"),
     ):
         with pytest.raises(pf.UsageError, match=says):
             pf.suggest(reference, asked)

@@ -113,7 +113,7 @@ def test_what_missing_values_are_taken_for_is_said_at_plan():
     (said,) = assumed(pf.Secret("kw", domain=pf.Interval(0, 11)))
     assert said == (
         "Assumed missing=: null and NaN in 'kw' count as 0, since missing= was left out. "
-        'missing="skip" leaves them out of answers; a value is read so.'
+        'missing="skip" leaves them out of answers; any other value is read in their place.'
     )
     (said,) = assumed(pf.Presence("person", "kw", pf.Interval(2, 11), rows=1))
     assert "count as 2" in said

@@ -1,14 +1,14 @@
 """An account: the limit on the total loss of all releases about one data set, its total, and corrections.
 
-Entries whose recorded total is below the one proven today, since an older version counted too little.
-
-Totals are computed anew whenever a ledger is opened, so accounts go on with the corrected ones. The total recorded with
-an entry stays in the log, which only grows; here such entries are named.
+Corrections name entries whose recorded total is below the one proven today, because an older version counted too
+little. Totals are computed anew whenever a ledger is opened, so accounts go on with the corrected ones. The total
+recorded with an entry stays in the log, which only grows.
 
 An older version took the least total over accounting methods after the answers were known. This concerns hidden classes
-and columns under Rényi limits, δ of keys that the data chooses, profiles of releases about rows that others had not
-seen, and designed releases after others or under limits of other kinds than `pf.Approx`. It also stored too short a
-movement of a row for sums with public weights under a `pf.Table`. Accounts that were opened since need no correction.
+and columns under Rényi limits, and δ of keys that the data chooses. It concerns profiles of releases about rows that
+others had not seen. It also concerns designed releases after others, or under limits of other kinds than `pf.Approx`.
+For sums with public weights under a `pf.Table`, that version also stored too short a movement of a row. Accounts that
+were opened since need no correction.
 """
 
 import math
@@ -174,7 +174,7 @@ class Prospect(InNotebooks):
 
 @final
 class Account(InNotebooks):
-    """The spending on one data set, and its limit; opened by a ledger's `open` and `account`.
+    """The privacy loss spent on one data set, and its limit; a ledger's `open` and `account` return it.
 
     >>> import tempfile, polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -209,7 +209,7 @@ class Account(InNotebooks):
 
     @property
     def limit(self) -> Guarantee:
-        """The limit: the weakest guarantee that all releases together may reach."""
+        """The limit: the guarantee that all releases together must keep."""
         return self._limit
 
     @property
@@ -230,7 +230,7 @@ class Account(InNotebooks):
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario that plans must be of."""
+        """The newest scenario, which plans must be made under."""
         return self.scenarios[-1]
 
     def spent(self) -> Guarantee:
@@ -253,15 +253,15 @@ class Account(InNotebooks):
         return self._with_plan(plan, lambda spent, cost: spent.total([cost]).guarantee)
 
     def remaining(self, plan: Costly) -> int | float:
-        """Return how many more releases of a plan the limit allows; infinite if they cost nothing."""
+        """Return the number of further releases of a plan that the limit allows; infinite if they cost nothing."""
         return self._with_plan(plan, AccountCosts.remaining)
 
     def forecast(self, plan: Costly, every: object, until: object = None) -> AccountForecast:
         """Return the joint guarantee after releases of a plan at regular intervals: until a time, or without end.
 
-        `every` is in steps of the scenario, or a duration where steps are durations. `until` is so too, and counts from
-        the next release on; or it is a date, a moment, a period (`pf.Period`) or the name of one, such as "2026-12-31",
-        "2026-W53", "2026-12" or "2026": then the releases are those with rows before its end.
+        `every` is a number of steps of the scenario, or a duration where steps are durations. `until` may be the same,
+        counted from the next release on. Or `until` names an end: a date, a moment, or a period (a `pf.Period`, or
+        "2026-12-31", "2026-W53", "2026-12", "2026"). Then the releases are those with rows before that end.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> from datetime import date
@@ -280,7 +280,7 @@ class Account(InNotebooks):
         )
 
     def prospect(self, plan: Costly, id: str, every: object = None) -> Prospect:  # noqa: A002 - the public name
-        """Return all that a release of a plan under an id would change, in one transaction."""
+        """Return what a release of a plan under an id would change, read in one transaction."""
         release_id, (cost, fingerprint) = read_text(id, "id", _ID), _cost_of(plan)
 
         def read(reader: Reader) -> Prospect:
@@ -315,8 +315,8 @@ class Account(InNotebooks):
     def budget(self, plan: Costly | None = None, every: object = None, ahead: int = 24) -> Budget:
         """Return the spending over time, and totals of further releases, as plain values for a report.
 
-        Further releases are of the plan, one `every` so often. Left out, they go on as the last two of one kind, if
-        these show a distance. If no forecast is possible, `note` says why.
+        The further releases are of `plan`, one `every` so often. Without a plan they continue at the distance of the
+        last two releases of one kind, if there is one. If no forecast is possible, `note` says why.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -371,8 +371,8 @@ class Account(InNotebooks):
     def plot(self, plan: Costly | None = None, every: object = None, ahead: int = 24) -> "Chart":
         """Return a chart of what is spent after each release, against the limit, made with Altair.
 
-        It goes on with a forecast of releases of the plan, one `every` so often, as `budget` has it, as far as the
-        limit allows. Altair comes with the extra `notebook`.
+        A forecast follows, of releases of the plan, one `every` so often, as in `budget`, as far as the limit allows.
+        Altair comes with the extra `notebook`.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -391,9 +391,9 @@ class Account(InNotebooks):
     def differential_privacy(self) -> Guarantee | None:
         """Return the joint differential privacy of one row's value under all releases; None if unknown.
 
-        It is the guarantee if rows are independent of each other: then a row's own change is all that answers reveal
-        about it. It is over the pairs of values that the scenario hides from each other, of the first row of a sequence
-        for `pf.Initial`. It is unknown for `pf.Presence`, `pf.Derived` and columns that are not the secret's.
+        It is the guarantee that holds if rows are independent of each other. It covers the pairs of values that the
+        scenario hides from each other; for `pf.Initial`, of the first row of a sequence. It is unknown for
+        `pf.Presence`, `pf.Derived` and columns that are not the secret's.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -414,7 +414,7 @@ class Account(InNotebooks):
         return self._total(group_privacy)
 
     def explain(self) -> str:
-        """Return in words the spending, its cause, and the joint guarantee of the releases if a prior is wrong."""
+        """Return the spending in words, with its cause, and the joint guarantee that is left if a prior is wrong."""
         spending = self._total(spending_of)
         spent = (
             "an unknown amount"
@@ -458,9 +458,9 @@ class Account(InNotebooks):
         """Return the plan of the best next release within the limit, given the published outputs (M32).
 
         `query` is a batch with one sum or count, about rows that are draws from a `pf.Table`. Its answer is published
-        through the channel with the least expected `loss` ("absolute", "squared", "zero-one", or a function of output
-        and answer) among all with these `outputs`, by default the possible answers. The channel keeps the `guarantee`
-        for all releases about these rows together, by default the account's limit. Only public columns are read.
+        through the channel with the least expected `loss`: "absolute", "squared", "zero-one", or a function of output
+        and answer. `outputs` are what the channel may publish, by default the possible answers. All releases about
+        these rows together keep `guarantee`, by default the account's limit. Only public columns are read.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> law = {"ill": ["no", "no", "yes", "yes"], "test": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]}
@@ -477,11 +477,11 @@ class Account(InNotebooks):
         return query.design(self, guarantee, loss=loss, outputs=outputs)
 
     def history(self) -> Sequence[Entry]:
-        """Return the entries, in order."""
+        """Return the account's entries, the oldest first."""
         return self._log.read(lambda reader: reader.entries(self._name))
 
     def release(self, id: str) -> Release:  # noqa: A002 - the public name
-        """Return a release that was committed."""
+        """Return the committed release with this id."""
         release_id = read_text(id, "id", _ID)
 
         def read(reader: Reader) -> tuple[Release | None, bool]:
@@ -502,12 +502,12 @@ class Account(InNotebooks):
         )
 
     def find(self, id: str) -> Release | None:  # noqa: A002 - the public name
-        """Return a release if it was committed; None if it was not, or not yet."""
+        """Return the committed release with this id; None if there is none yet."""
         release_id = read_text(id, "id", _ID)
         return self._log.read(lambda reader: reader.find(self._name, release_id))
 
     def newest(self, wanted: Callable[[str], bool] = lambda _: True) -> Release | None:
-        """Return the newest committed release whose id is wanted; None if there is none."""
+        """Return the newest committed release whose id fits `wanted`; None if there is none."""
         return self._log.read(lambda reader: reader.newest(self._name, wanted))
 
     def reserve(self, decision: Reservable, release_id: str | None) -> HeldReservation:
@@ -572,7 +572,7 @@ def _cost_of(plan: Costly) -> tuple[Cost, str]:
 def not_sent(what: str, instead: str) -> UsageError:
     """Return the refusal to pickle or copy an object that holds connections."""
     return UsageError(
-        f"{what} cannot be pickled or copied.",
-        allowed="a ledger opened in each process, or before it is forked off",
+        f"{what} cannot be pickled or copied: it holds connections.",
+        allowed="a ledger opened in each process, or opened before the fork",
         instead=instead,
     )

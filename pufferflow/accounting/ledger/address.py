@@ -7,9 +7,9 @@ The files of a ledger in SQLite: the database, and beside it the write-ahead log
 
 Other programs can remove them while a connection is open. Then two processes have different logs, or one log and
 different locks, and each overwrites what the other commits. So a connection remembers its files, and compares them
-before and after each transaction. Writers take a lock of their own on the log as well, which holds where SQLite's are
-lost. These are lost if the index with its locks was replaced, or a file of the ledger was closed elsewhere in the
-process, which releases all locks that the process has on it (POSIX).
+before and after each transaction. Writers also take a lock of their own on the log, which holds where SQLite's are
+lost. SQLite's locks are lost if the index that has them is replaced. They are also lost if the process closes a file of
+the ledger elsewhere, since POSIX then releases all its locks on that file.
 """
 
 import ctypes
@@ -55,7 +55,7 @@ def read_address(given: Any) -> URL:
             text
         ):  # meant for a server; errors would show it as a file's name
             raise UsageError(
-                "An address of a server without its scheme.",
+                "The address names a server, but no scheme.",
                 allowed=_ALLOWED,
                 instead='pf.Ledger("postgresql+psycopg://user@host/ledger"); "./…" for a file of such a name',
             )
@@ -73,7 +73,7 @@ def _check_url(url: URL) -> URL:
         return url.set(drivername="postgresql+psycopg")
     check_scheme(f"{url.drivername}://")
     if url.query:
-        raise UsageError("An address of a file with options.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError("The address of a file has options.", allowed=_ALLOWED, instead=_INSTEAD)
     return _file_url(url.database or "")
 
 
@@ -86,7 +86,7 @@ def _file_url(path: str) -> URL:
         )
     if "\0" in path:
         raise UsageError(
-            "The name of the file has a character that no file has.",
+            "The name of the file has a character that file names cannot have.",
             allowed=_ALLOWED,
             instead=_INSTEAD,
         )
@@ -108,8 +108,8 @@ def check_scheme(address: str) -> None:
 def shown_address(url: URL) -> str:
     """Return an address as it may be shown: without a password, options, or any text that may be a part of one.
 
-    An address that was quoted wrongly is parsed into wrong parts, so a part of the password may be taken for a user, a
-    host or a database.
+    A wrongly quoted address is parsed into wrong parts. Then a part of the password may be taken for a user, a host or
+    a database.
 
     >>> shown_address(URL.create("postgresql+psycopg", "me:secret", "more", "host", 5432, "ledger"))
     'postgresql+psycopg://***:***@host:5432/ledger'
@@ -180,18 +180,18 @@ def access_to(file: Path, address: str) -> Access:
     place, mounts = os.path.realpath(file), _mounts()
     if any(point == place for point, _ in mounts):
         raise LedgerError(
-            f"The ledger's file is mounted without its folder ({address}): the write-ahead log beside it is out of "
-            "sight, and a log of its own would overwrite what others commit.",
+            f"The ledger's file is mounted without its folder ({address}). The write-ahead log beside it cannot be "
+            "seen, and a second log would overwrite what others commit.",
             allowed="a folder that is mounted as a whole",
             instead="docker run --volume /srv/ledger:/ledger, the folder with the ledger in it",
         )
     shared = _is_shared(place, mounts)
     if not _size(place) and _size(place + "-wal"):
         raise LedgerError(
-            f"The ledger's file is gone or empty, and its last entries are in the file ending with -wal ({address}): "
-            "a new ledger would take them away.",
-            allowed="a ledger with all its files; or a place where none was",
-            instead="bringing the file back; or another place for a new ledger",
+            f"The ledger's file is gone or empty, but its last entries are in the file ending with -wal ({address}). "
+            "A new ledger would delete them.",
+            allowed="a ledger with all its files, or a place without any of them",
+            instead="restoring the file; or another place for a new ledger",
         )
     if not Path(place).exists():
         if shared:
@@ -204,8 +204,8 @@ def access_to(file: Path, address: str) -> Access:
     logs = [ending for ending in ("-wal", "-journal") if _size(place + ending)]
     if logs and (shared or logs != ["-wal"] or not os.access(place + "-shm", os.R_OK)):
         raise LedgerError(
-            f"The ledger can only be read here ({address}), and its last entries, in the file ending with {logs[0]}, "
-            "cannot: without them it would be an older one.",
+            f"The ledger can only be read here ({address}), but its last entries, in the file ending with {logs[0]}, "
+            "cannot. Without them it would be an older ledger.",
             allowed="a ledger that was closed, or one with all files beside it on a disk of this machine",
             instead="ledger.copy_to(…) where it is written; or a copy of all its files, in a folder to write to",
         )
@@ -224,7 +224,7 @@ def read_only(file: Path, address: str) -> LedgerError:
     if _is_shared(os.path.realpath(file), _mounts()):
         return LedgerError(
             f"The ledger is on a file system that other machines may write to ({file_system(file)}, {address}), where "
-            "SQLite's locks and shared memory do not hold: it can be read, and not written.",
+            "SQLite's locks and shared memory do not work. It can be read, but not written.",
             allowed="a disk of this machine, or PostgreSQL",
             instead='ledger.copy_to("postgresql+psycopg://host/ledger"), which moves it',
         )
@@ -295,7 +295,7 @@ def database_file(file: Path) -> Identity | None:
         return None
     if status.st_nlink > 1 and file.is_file():
         raise LedgerError(
-            f"The ledger's file has {status.st_nlink} names (hard links): what is written under one is lost under "
+            f"The ledger's file has {status.st_nlink} names (hard links): entries written under one are lost under "
             "another.",
             allowed="a file with one name; symbolic links are fine",
             instead="removing the other names; ledger.copy_to(…) makes a copy",
@@ -350,7 +350,7 @@ class Watch:
     def _lost(self) -> LedgerError:
         if self.access is Access.AT_REST:
             return LedgerError(
-                f"The ledger was written while it was read ({self._address}).",
+                f"Another process wrote the ledger while it was read ({self._address}).",
                 allowed="a ledger that nobody writes, or the permission to write to its folder",
                 instead="trying again",
             )
@@ -366,7 +366,7 @@ class Watch:
         while not _lock(self._log):
             if time.monotonic() > deadline:
                 raise LedgerError(
-                    f"Others kept the ledger locked for too long. ({self._address})",
+                    f"Other processes kept the ledger locked for too long. ({self._address})",
                     instead="trying again; or Ledger(address, wait=120)",
                 )
             time.sleep(_PAUSE)
@@ -431,7 +431,7 @@ class Watch:
         self._close_log()
         raise LedgerError(
             f"The file system keeps no locks ({file_system(file) or 'of an unknown kind'}, {self._address}): two "
-            "processes would spend the same budget.",
+            "processes could spend the same budget.",
             allowed="a disk of this machine, or PostgreSQL",
             instead='pf.Ledger("postgresql+psycopg://host/ledger")',
         )
@@ -444,10 +444,10 @@ class Watch:
 
 def _lost(address: str) -> LedgerError:
     return LedgerError(
-        "The ledger's write-ahead log, or its index (the files ending with -wal and -shm), was taken away or replaced "
-        f"while it was open ({address}); a charge may be lost, and nothing is given out.",
+        "A file of the open ledger, ending with -wal or -shm, was removed or replaced by another program "
+        f"({address}). A charge may be lost, so nothing is released.",
         allowed="files that no other program opens, copies or removes",
-        instead="closing all that is open on the file, this process too; then ledger.verify(head). "
+        instead="closing every program that has the file open, this one too; then ledger.verify(head). "
         "ledger.copy_to(…) makes copies",
     )
 

@@ -1,6 +1,6 @@
-"""An account's budget as plain values for a report: the spending and its cause, and that of further releases.
+"""An account's budget as plain values for a report: the spending, its cause, and a forecast.
 
-They are the totals of the past and of a schedule (M20–M27), and sentences on the cause of a total and on the joint
+The values are totals of the past and of a schedule (M20–M27). Sentences explain the cause of a total, and the joint
 guarantee of the releases if a prior is wrong.
 """
 
@@ -40,8 +40,8 @@ MOST_CHARGES: Final = 500
 _SECONDS: Final = 3.0
 _MOST_TOTALLED: Final = 600_000
 """The number of releases with totals in a report: all after a year of days, the newest of very many."""
-_UNKNOWN: Final = "no forecast: there are no two releases of one kind that show how often they come"
-_IRREGULAR: Final = "no forecast: releases of one kind follow each other, and no filter shows how far apart they lie"
+_UNKNOWN: Final = "no forecast: no two releases of one kind show how often they come"
+_IRREGULAR: Final = "no forecast: no filter shows how far apart the releases of one kind are"
 _SAME: Final = "the forecast repeats the same query: no filter separates the rows of one release from those of others"
 _LEAST: Final = 2
 _UNITS: Final = (
@@ -170,7 +170,9 @@ def spending_of(spent: AccountCosts) -> Spending:
     except Refused as refusal:
         return Spending(None, note=refusal.problem)
     refusal = (
-        f"the prior is refused by now: {spent.scenario.refusal}" if spent.scenario.refusal else ""
+        f"this version refuses the prior: {spent.scenario.refusal}"
+        if spent.scenario.refusal
+        else ""
     )
     return Spending(composed.total, _why(spent, composed), _if_wrong(spent), refusal)
 
@@ -184,8 +186,8 @@ def _why(spent: AccountCosts, total: Composed) -> str:
     if isinstance(scenario.secret, Presence) and spent.costs:
         if scenario.secret.once and scenario.secret.groups is None:
             return (
-                f"The rows of a unit were chosen once, {scenario.secret.rows} at most, so releases with Laplace or "
-                "Gaussian noise add up where one and the same row may be in them, and no others do."
+                f"The rows of a unit were chosen once, {scenario.secret.rows} at most. So releases with Laplace or "
+                "Gaussian noise add up only if they may be about the same row."
             )
         return "Every release that reads the rows of a unit reveals whether they are there, so all of them add up."
     if belief is None:
@@ -206,9 +208,9 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
     if belief.any_correlation:
         return f"{begun} may depend on each other in any way, so what all releases reveal about them adds up."
     if isinstance(belief, LatentClass | LatentClassesNear | GaussianMixture):
-        return f"{begun} share a class, and every release reveals something of it, whichever of these rows it is about."
+        return f"{begun} share a class, and a release about any of them reveals something about it."
     if rule == CouplingRule.name and not isinstance(belief, ChainPrior):
-        return f"All of {group} move together in one way, and every release adds how far that moves it."
+        return f"All of {group} move together in one way. Every release adds how far its answer moves with them."
     never_forgotten = (
         rule == CouplingRule.name
         and measure_of_memory(belief) is not None
@@ -216,8 +218,8 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
     )
     if rule == CouplingRule.name and not never_forgotten:
         return (
-            "How soon a row is forgotten along the chain is not counted (the noise has no pure loss, or rows are on no "
-            f"common clock), so every release adds what it reveals if {group} change all at once (group privacy)."
+            "Forgetting along the chain is not counted, as the noise has no pure loss or rows have no common clock. "
+            f"So every release adds what it reveals if {group} change all at once (group privacy)."
         )
     return _remembered(scenario, belief)
 
@@ -232,10 +234,10 @@ def _remembered(scenario: Scenario, belief: Prior) -> str:
             else f"A row's {scenario.secret.column!r}"
         )
     if measure_of_memory(belief) is None:
-        return f"{what} is revealed about by releases about rows near it; how soon it is forgotten is not one number."
+        return f"{what} is partly revealed by releases about rows near it; how soon that ends is not one number."
     steps = forgotten_after(belief)
     if steps is None:  # as along chains that go round, or stay
-        return f"{what} is not forgotten along the way, so releases about rows however far apart add up."
+        return f"{what} is never forgotten, so releases add up however far apart their rows are."
     far = counted(steps, "step") + (
         f" ({step_in_words(steps * scenario.step)})" if scenario.timed else ""
     )
@@ -262,14 +264,16 @@ def _if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
     pairs = ", between the values that are hidden from each other" if some_pairs else ""
     no_row = no_group = "not known"
     if isinstance(secret, Presence):
-        no_row = "nothing is said of a row's value: what is hidden is whether the rows of a unit are there"
-        no_group = "not known: under the prior units come and go independently"
+        no_row = (
+            "nothing is said about a row's value: the secret is whether the rows of a unit exist"
+        )
+        no_group = "not known: under the prior units exist independently of each other"
     elif all(prior.independent_rows for prior in spent.priors):
         no_group = "not known: under the prior rows are independent, and the sizes of groups were not computed"
     if isinstance(secret, Derived):
-        no_row = "nothing is said of a row's value: what is hidden is no column"
+        no_row = "nothing is said about a row's value: the secret is not a column"
     elif isinstance(secret, ValueSecret) and asks_elsewhere(spent.costs, secret.column):
-        no_row = f"nothing is said of a row's {secret.column!r}: a query was on another column"
+        no_row = f"nothing is said about a row's {secret.column!r}: a query was on another column"
     return (
         _what_if(
             f"if rows are independent of each other (differential privacy of {row}{pairs})",
@@ -346,7 +350,7 @@ def _of_recurring_releases(
         )
     if pattern.others:
         notes.append(
-            "the forecast goes on with releases like the last, and releases of other kinds are not in it"
+            "the forecast continues with releases like the last, without those of other kinds"
         )
     return replace(outlook, note="; ".join(filter(None, notes)))
 

@@ -93,7 +93,7 @@ def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engi
         )
     if find_spec("psycopg") is None:
         raise UsageError(
-            "A ledger in PostgreSQL, and no driver for it.",
+            "A ledger in PostgreSQL needs the driver psycopg, which is not installed.",
             allowed="a file, or an environment with psycopg",
             instead='pip install ".[postgres]"',
         )
@@ -176,7 +176,7 @@ _BROKEN = "The ledger's file is damaged.", "the last copy that ledger.verify(hea
 _NO_DATABASE = "The file is no ledger: it is no SQLite database.", "another file"
 _UNREACHABLE = "The ledger cannot be opened.", "a folder that exists and may be written to"
 _DISK = "The disk failed while the ledger was read or written.", "the disk; then ledger.verify()"
-_TOO_BIG = "The release is too big to be kept.", "fewer groups in one release"
+_TOO_BIG = "The release is too big for the database.", "fewer groups in one release"
 _NO_TABLES = (
     "The database has no ledger, or only a part of one.",
     "pf.Ledger(address), which makes one",
@@ -189,7 +189,7 @@ _FORBIDDEN = (
     "The database server does not permit what a ledger needs.",
     "GRANT SELECT, INSERT, UPDATE, CREATE",
 )
-_RACE = "Too many others wrote at the same time.", "trying again"
+_RACE = "Too many processes wrote at the same time.", "trying again"
 _UNKNOWN = "The database failed.", "ledger.verify()"
 
 _SQLITE: Final = {
@@ -263,7 +263,8 @@ class _Outdated(LedgerError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The ledger's files were replaced again and again.", instead="ledger.verify(head)"
+            "The ledger's files were replaced repeatedly while they were opened.",
+            instead="ledger.verify(head)",
         )
 
 
@@ -500,7 +501,7 @@ class Database:
         if identity is None and self._identity is not None:
             raise LedgerError(
                 f"The ledger's file is gone ({self.address}).",
-                instead="bringing it back, and opening it again",
+                instead="restoring it, and opening it again",
             )
         return identity
 

@@ -87,7 +87,7 @@ class StoredCost(
         )
         if stored.with_shape(cost.shape) != cost:
             raise InternalError(
-                "A cost has more to it than a ledger keeps.", instead="reporting it"
+                "A cost has fields that a ledger does not store.", instead="reporting it"
             )
         return stored
 

@@ -115,7 +115,7 @@ class AccountRequest:
         ]
         if others and not self.separate:
             raise UsageError(
-                f"The data set {dataset!r} has the account {others[0]!r}; two would forget what the other spends.",
+                f"The data set {dataset!r} has the account {others[0]!r}; two would ignore each other's spending.",
                 allowed="one account for a data set",
                 instead=f"ledger.account({others[0]!r}); or separate=True, if the two are about different people",
             )
@@ -136,13 +136,12 @@ class AccountRequest:
 @final
 @suggests_arguments
 class Ledger(InNotebooks):
-    """A durable account of the privacy loss of releases, in a file or in PostgreSQL.
+    """A durable record of the privacy loss of all releases, in a file or in PostgreSQL.
 
     `address` is a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address; a missing ledger is made. `wait`
-    is how many seconds to wait for other writers. A ledger may be used from several threads and by forked processes;
-    one without write access can still be read. It is a log of events, each tied to all before it by a hash, and nothing
-    in it is ever changed. Keep its `head()` elsewhere: that a file was replaced by an older copy of itself cannot be
-    detected from the ledger alone.
+    is how many seconds to wait for other writers. Threads and forked processes may share a ledger; without write access
+    it can still be read. It is a log of events that only grows, and a hash ties each event to all before it. Keep its
+    `head()` elsewhere: the ledger alone cannot detect that it was replaced by an older copy of itself.
 
     >>> import tempfile, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -171,19 +170,19 @@ class Ledger(InNotebooks):
         reserve: Iterable[tuple[object, int]] | None = None,
         keys_delta: float | None = None,
     ) -> Account:
-        """Return the account of this name, opened if need be; an existing one must agree with the arguments.
+        """Return the account of this name, opened if it is missing; an existing one must agree with the arguments.
 
-        `dataset` names the data, and is the account's name if left out. A second account on it is refused, since
-        neither would count what the other spends, unless `separate` declares that they are about different people.
+        `dataset` names the data, by default as the account. A second account on the same data is refused, since neither
+        would count what the other spends. `separate` declares that the two are about different people.
 
-        `reserve` states beforehand how many releases there will be and how private each is at least, as pairs of a plan
-        or a guarantee and a number: `reserve=[(plan, 365)]`. Under a limit with a δ they are then counted together by
-        the laws of their losses (M26), which often allows many times as many; queries may still depend on earlier
-        answers. `pf.compare_accounting` compares this with the other ways.
+        `reserve` fixes the number of releases and their minimum privacy beforehand: pairs of a plan or a guarantee and
+        a number, as in `reserve=[(plan, 365)]`. It needs a limit with a δ. The releases are then counted together by
+        the laws of their losses (M26), which often allows many times as many. Queries may still depend on earlier
+        answers. `pf.compare_accounting` compares this with the other methods.
 
         `keys_delta` is the part of the limit's δ for keys that releases take from the data (`keys="discover"`); sums
-        keep the rest. Left out, it is half of δ under `pf.Presence`, where keys may be discovered (nothing of a
-        `pf.Tv`), else nothing. It is fixed here, since answers must not decide whether keys or sums take it.
+        keep the rest. By default it is half of δ under `pf.Presence`, where keys may be discovered, and 0 otherwise or
+        for a `pf.Tv`. It is fixed here, since answers must not decide whether keys or sums take it.
         """
         scenario, name = _read_scenario(scenario), read_text(name, "name", _NAME)
         limit = instance(
@@ -201,7 +200,7 @@ class Ledger(InNotebooks):
         )
         if request.profiles is not None and request.keys_delta:
             raise UsageError(
-                "keys_delta beside reserve: profiles say nothing of keys that the data chooses.",
+                "keys_delta together with reserve: profiles do not cover keys that the data chooses.",
                 allowed="reserve for listed keys, or keys_delta without reserve",
                 instead="reserve alone, which has all of delta",
             )
@@ -223,15 +222,15 @@ class Ledger(InNotebooks):
     def replace_prior(
         self, name: str, scenario: Scenario, *, regardless_of_answers: bool = False
     ) -> Account:
-        """Continue an account with a better prior: past costs stay charged, and all priors so far must remain.
+        """Continue an account with a better prior: past costs stay charged, and totals hold under all priors so far.
 
-        Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if no rule
+        From now on plans must be of the new scenario, which may differ only in its prior. It is refused if no rule
         totals the past costs under all priors together.
 
-        The total under the new prior counts all releases, those before included. It holds although later releases are
-        chosen by earlier answers, if answers do not decide whether there is a new prior, and which. Once there are
-        releases, `regardless_of_answers=True` declares just that: the prior comes from a survey, a calendar, a review.
-        If answers decided, totals under the new prior hold only for the transcripts in which it came.
+        The total under the new prior counts all releases, earlier ones included. Later releases may be chosen by
+        earlier answers. But answers must not decide whether there is a new prior, or which. Once there are releases,
+        `regardless_of_answers=True` declares just that: the prior comes from a survey, a calendar, a review. If answers
+        did decide, totals under the new prior hold only for the sequences of answers that led to it.
         """
         name, scenario = read_text(name, "name", _NAME), _read_scenario(scenario)
         declared = instance(
@@ -275,16 +274,16 @@ class Ledger(InNotebooks):
         return self._log.snapshot(lambda transaction: verify(transaction, head_given))
 
     def knows(self, entry: str) -> bool:
-        """Return whether the ledger has an entry, as `release.certificate.entry` names it; older copies may lack it."""
+        """Return whether the ledger has the entry that `release.certificate.entry` names; an older copy may lack it."""
         return self._log.read(lambda reader: reader.has(entry))
 
     def compare(
         self, published: str | PathLike[str] | Sequence[Copy], account: str | None = None
     ) -> tuple[Published, ...]:
-        """Compare what is published with the stored releases: a folder, or what `job.published()` gives of any sink.
+        """Compare published releases, in a folder or from `job.published()`, with those stored in the ledger.
 
-        The folder is of one release or of a sink. Every number and every field of the certificates is compared, reports
-        are not. With an account, releases of other accounts are reported.
+        The folder is of one release or of a sink. Every number and every field of the certificates is compared; reports
+        are not. If an account is given, releases of other accounts are reported.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -311,7 +310,7 @@ class Ledger(InNotebooks):
         return self._log.read(lambda reader: str(reader.state.head))
 
     def export(self, path: str | PathLike[str]) -> Path:
-        """Write all entries as lines of JSON, the stored releases left out."""
+        """Write all entries as lines of JSON, without the stored releases."""
         place = local_path(path, "The place of an export")
         check_elsewhere(place, self._log.database.file)
         self._log.snapshot(lambda transaction: export(transaction, place))
@@ -339,9 +338,8 @@ class Ledger(InNotebooks):
     def copy_to(self, address: str | PathLike[str]) -> Verified:
         """Copy all entries and releases into a new ledger, verify it, and return its head: a backup, or a move.
 
-        The new ledger may be of the other kind, a file or in PostgreSQL, and must have no entries. It has the same
-        texts and the same hashes, all of them or none. Charge releases to one of the two only: neither counts what the
-        other spends.
+        The new ledger may be a file or in PostgreSQL, and must have no entries. The copy is complete, with the same
+        texts and hashes, or it fails. Charge releases to only one of the two: neither counts what the other spends.
 
         >>> import tempfile, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -365,7 +363,7 @@ class Ledger(InNotebooks):
         return self._log.database.address
 
     def close(self) -> None:
-        """Close the connections; nothing is lost by not doing so."""
+        """Close the connections; forgetting it loses nothing."""
         self._log.close()
 
     def _account(self, name: str) -> Account:
@@ -403,8 +401,8 @@ class Ledger(InNotebooks):
 
 def _undeclared(name: str) -> UsageError:
     return UsageError(
-        f"The account {name!r} has releases, and nothing says whether their answers decided on the new prior.",
-        allowed="a declaration that no answer of the account did: the prior comes from elsewhere, whatever they were",
+        f"The account {name!r} has releases, whose answers must not have influenced the new prior.",
+        allowed="a declaration that no answer of the account influenced the prior",
         instead=f"ledger.replace_prior({name!r}, scenario, regardless_of_answers=True); else a new account",
     )
 

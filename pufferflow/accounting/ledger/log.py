@@ -1,8 +1,8 @@
 """The log of a ledger as one process uses it: the cached state, and transactions that read and append.
 
-Only one thread at a time uses it. The work of a transaction is a function, since after a collision the database runs it
-again, and since no step may remain after an interruption. A forked process starts anew, with connections and a lock of
-its own.
+Only one thread at a time uses it. The work of a transaction is a function: after a collision the database runs it
+again, and an interruption must leave no step of it. A forked process starts anew, with connections and a lock of its
+own.
 """
 
 import os
@@ -161,7 +161,7 @@ class Log:
         while frame := frame.f_back:
             if frame.f_code is Log._careful.__code__ and frame.f_locals["self"] is self:
                 raise UsageError(
-                    "The ledger is being read or written by this very thread, which was interrupted.",
+                    "This thread was interrupted while it used the ledger.",
                     allowed="one transaction of a thread at a time",
                     instead="using the ledger after the signal's handler has returned",
                 )

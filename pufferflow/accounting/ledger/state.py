@@ -36,8 +36,8 @@ _NAMED: Final = 5
 _SUPERSEDED: Final = "the account has a newer prior, under which its total counts all releases, those before included; "
 _DECLARED: Final = "it was declared that no answer decided on this prior, so the total holds for the account as a whole"
 _NOT_DECLARED: Final = (
-    "whether answers decided on it is not known, so the total under this prior is about transcripts in which it came, "
-    "and not about all possible queries"
+    "answers may have decided on it, so the total under this prior holds only for the answers "
+    "that led to it"
 )
 
 

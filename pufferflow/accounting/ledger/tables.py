@@ -183,7 +183,7 @@ def _check_numbers(numbers: list[object]) -> int:
         )
     if numbers != list(range(1, len(numbers) + 1)) or not numbers:
         raise LedgerError(
-            "The ledger does not know all steps that made its tables.",
+            "The ledger's list of steps that made its tables is incomplete.",
             allowed="a whole ledger",
             instead="a good copy",
         )
@@ -235,8 +235,8 @@ UNION ALL SELECT 'heir', inhrelid::regclass::text, '' FROM pg_inherits WHERE inh
 def check_objects(transaction: Transaction) -> None:
     """Refuse a database whose tables are not just those that the steps made.
 
-    A trigger or a rule would change what is appended, a view would show something else, a clause ON CONFLICT would
-    leave rows out, and a table that is not logged loses its rows when the server falls.
+    A trigger or a rule would change what is appended, and a view would show something else. A clause ON CONFLICT would
+    leave rows out, and an unlogged table loses its rows when the server crashes.
     """
     known = {
         table.name: _expected(table, transaction.database)
@@ -249,9 +249,9 @@ def check_objects(transaction: Transaction) -> None:
     for kind, name, words in rows:
         if known.get(name) != (kind, _WORD.findall(str(words).lower())):
             raise LedgerError(
-                f"The ledger has something in it that pufferflow did not make, or not so: {kind} {str(name)[:100]!r}.",
-                allowed="tables that nobody else changes, without triggers, rules, views and indexes of others",
-                instead="ledger.verify(head) on the last copy that you kept; then removing it, if a charge cannot be "
+                f"The ledger's database has something that pufferflow did not make so: {kind} {str(name)[:100]!r}.",
+                allowed="tables that only pufferflow changes, without foreign triggers, rules, views and indexes",
+                instead="ledger.verify(head) on the last copy that you kept; then removing it, if no charge can be "
                 "missing",
             )
     if known.keys() != {name for _, name, _ in rows}:

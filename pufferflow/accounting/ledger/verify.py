@@ -52,7 +52,7 @@ class Published:
     """A published release: the entry in its certificate, its account, and its differences from the stored release.
 
     `label` is its name in the sink, such as that of a folder, and `place` its location. `account` and `release_id` are
-    empty if the ledger has no such entry, `differs` if nothing was changed.
+    empty if the ledger has no such entry. `differs` is empty if nothing was changed.
     """
 
     label: str
@@ -184,7 +184,7 @@ def verify(transaction: Transaction, trusted: Head | None = None) -> Verified:
         if digest != trusted.hash:
             raise LedgerError(
                 f"The head that was kept is not in the ledger, which has {state.head.number} entries: "
-                "it was replaced by another, or by an older copy.",
+                "the ledger was replaced by another one, or by an older copy.",
                 allowed="a ledger that has grown since",
                 instead="the copy that was in use when the head was kept",
             )
@@ -238,7 +238,7 @@ def _take(named: dict[str, int], digest: object, what: str) -> int:
     number = named.pop(digest, None) if isinstance(digest, str) else None
     if number is None:
         raise LedgerError(
-            f"The ledger has a {what} that no entry names: entries at its end are missing, or somebody added it.",
+            f"The ledger has a {what} that no entry names: entries at its end are missing, or it was added later.",
             allowed="what entries name",
             instead="ledger.verify(head) on the last copy that you kept",
         )

@@ -4,18 +4,18 @@ Under a Gaussian prior, a diffusion or weak dependence, data under two secrets a
 first query. Losses along this coupling add, adaptively (M1, M24). If the dependence of rows is unknown, or no better
 coupling is known, every row of the group may change (M7).
 
-If rows are independent, only releases about one and the same row add, those about disjoint rows do not (M27). The sets
-of releases about one row are formed beforehand. Between two values of the row every sum moves by a known step, so
-losses are those of this pair of values, not of the worst pair of each release. A row's public values are assumed not to
+If rows are independent, only releases about the same row add; those about disjoint rows do not (M27). The sets of
+releases about one row are formed beforehand. Between two values of the row every sum moves by a known step. So losses
+add for the same pair of values, not for the worst pair of each release. A row's public values are assumed not to
 change: a row that is later filed under another one may be in releases that were counted as disjoint.
 
 Under `pf.Presence` an account may be about several tables, or one that grows, where other rows of a unit come first. So
-a unit may be in any number of disjoint releases. It is not if all releases are declared to be about one table (`once`):
-then each of the R rows of a unit is in releases about one place only, and the sum is largest if all are at one place
-(M27). The loss of a release with r of the rows is at most r/R of its loss with all of them: pure losses of Laplace
-noise, squares of μ and Rényi losses of Laplace and Gaussian noise are convex in the movement, and 0 at 0. So the sum is
-at most a mean of those of single places. For other noises this is not known, and δ and total variations are not convex:
-these count all releases about a unit.
+a unit may be in any number of disjoint releases. This changes if all releases are declared to be about one table
+(`once`). Then each of the R rows of a unit is in releases about one place only. The sum is largest if all rows are at
+one place (M27). The loss of a release with r of the rows is at most r/R of its loss with all of them: pure losses of
+Laplace noise, squares of μ and Rényi losses of Laplace and Gaussian noise are convex in the movement, and 0 at 0. So
+the sum is at most a mean of those of single places. For other noises this is not known, and δ and total variations are
+not convex: these count all releases about a unit.
 
 Releases about different units add nothing, the worst unit counts (M25, M27). One release about a unit costs what it
 guarantees (M3–M6).
@@ -126,8 +126,8 @@ class CouplingRule(CompositionRule):
 def coupled_movement(prior: Prior, digest: str, shape: Shape) -> float | None:
     """Return the stored movement of a release along one coupling under a prior; None if there is none.
 
-    If a row is a draw from a table and another column is the secret, the movement is at least that between any two
-    values of the row. Older versions stored less for sums with public weights, so the stored movement is not used
+    A row may be a draw from a table with another column as the secret. Then the movement is at least that between any
+    two values of the row. Older versions stored less for sums with public weights, so the stored movement is not used
     alone.
     """
     stored = shape.coupled_movements.get(digest)

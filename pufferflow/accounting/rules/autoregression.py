@@ -4,14 +4,14 @@ A release moves a little for a secret at each step near its rows. These movement
 which only the part near a new release changes. Secrets farther away move less than 2^-40 of the whole, which is added.
 But rounding values to a grid, or crossing a border of their class, may happen to any row and does not decay.
 
-To distant rows it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row has a density above
-f = 1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of
-n borders with probability at most n·f·v; for several columns these are summed. Classes have the same borders for all
-queries. On an interval every function has borders of its own, and may be chosen after other answers about the row. Such
-answers with loss x (Laplace noise) or loss x of order 2 (Gaussian) turn a probability p into at most e^x·√p
-(Cauchy–Schwarz, for the law of row and answers beside that in which answers are those about a fixed row). Summed over
-all rows beyond a distance, and all functions that read a row, the probability is at most the part that δ covers;
-outside this event rows beyond the distance do not move at all.
+To distant rows it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row has a density above f =
+1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). A row at distance d moves by v = φ^d·|a − b|. So it crosses one of n
+borders with probability at most n·f·v; for several columns these are summed. Classes have the same borders for all
+queries. On an interval every function has borders of its own, and may be chosen after other answers about the row. Let
+such answers have loss x (Laplace noise), or loss x of order 2 (Gaussian). They turn a probability p into at most
+e^x·√p. This is Cauchy–Schwarz for the law of row and answers, against the law in which answers are about a fixed row.
+Sum the probabilities over all rows beyond a distance, and all functions that read a row. The sum is at most the part
+that δ covers. Outside this event rows beyond the distance do not move at all.
 """
 
 import math
@@ -75,8 +75,8 @@ class _Contribution:
     steps: Floats
     """For a secret at each step, four numbers.
 
-    They are its movement to the power of the norm, without what is `everywhere`; the number of functions that read the
-    row; their loss about the row; and how much the row grows on the grid.
+    The first is its movement to the power of the norm, without what is `everywhere`. The others are the number of
+    functions that read the row, their loss about the row, and how much the row grows on the grid.
     """
     everywhere: Floats
     """What does not depend on the step: the movement for a distant secret, and that of rounding rows to the grid."""

@@ -86,10 +86,10 @@ class UnitReleases:
 class CompositionRule(abc.ABC):
     """Base of the rules; a total is ∞ if a rule does not apply.
 
-    To add a rule, write a file with a subclass, list it in `RULES`, and show that it meets the condition under which an
-    account may use it. *For each fixed pair of data sets of one coupling, the total is on every path at least the sum
-    of the losses of its releases.* Pure totals need less: a bound of the ratio of likelihoods at the end of each path
-    (M20), since two paths never share an output.
+    To add a rule, write a file with a subclass and list it in `RULES`. Show that it meets the condition under which an
+    account may use it. *Fix any pair of data sets of one coupling. On every path the total is at least the sum of the
+    losses of its releases.* Pure totals need less: a bound of the ratio of likelihoods at the end of each path (M20),
+    since two paths never share an output.
 
     Two totals of one account may replace each other on different paths only if both bound the same sum. Otherwise each
     is an accounting method of its own, fixed before the first answer (M61).

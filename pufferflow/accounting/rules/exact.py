@@ -1,4 +1,4 @@
-"""Releases some of which come from an optimal channel: their joint law, and limits with a δ in shares (M31).
+"""Releases of which some come from an optimal channel: their joint law, and limits with a δ in shares (M31).
 
 A channel that was designed after earlier published outputs keeps the guarantee on this path, and may not on others. So
 its loss alone does not count. What counts is the ratio of likelihoods at the published outputs, times any output that
@@ -10,16 +10,17 @@ channel keeps by itself is not known.
 Releases some of which were designed for an account, under a limit with a δ: shares of δ for every possible output.
 
 A δ is about all possible outputs, and later queries may depend on those that were published. So each path of outputs y
-has a budget b(y) of its own, which all later releases have to keep: at first b = δ, and after a release whose outputs z
-have the excess c(y, z) = (J_s(y, z) − t·J_s′(y, z))_+ with t = e^ε, and Δ(y) = Σ_z c(y, z),
+has a budget b(y) of its own, which all later releases have to keep. At first b = δ. Let a release have outputs z with
+the excess c(y, z) = (J_s(y, z) − t·J_s′(y, z))_+, where t = e^ε. With Δ(y) = Σ_z c(y, z), the budgets after it are
 
-    b(y, z) = c(y, z) + (b(y) − Δ(y))·w(z|y),    w(z|y) the mean of P(z|y, s) and P(z|y, s′).
+    b(y, z) = c(y, z) + (b(y) − Δ(y))·w(z|y),
 
-A release keeps its budget if Δ(y) ≤ b(y) for every y. Then Σ_z b(y, z) = b(y), so the excess at the ends of all paths
-is at most δ in sum, whatever the queries on each path (M31): it is c ≤ b at every end.
+where w(z|y) is the mean of P(z|y, s) and P(z|y, s′). A release keeps its budget if Δ(y) ≤ b(y) for every y. Since Σ_z
+b(y, z) = b(y) and c ≤ b at every end, the excess over all paths sums to at most δ. This holds whatever the queries on
+each path (M31).
 
 Releases before the first designed one were counted by pure losses, and so are the following ones on other paths. All of
-these together may reach a ratio m above t, the largest such that (m, 0) keeps (ε, δ); the excess below an outcome y is
+these together may reach a ratio m above t, the largest such that (m, 0) keeps (ε, δ). The excess below an outcome y is
 then at most (m − t)·(m·J_s(y) − J_s′(y))_+/(m² − 1). These shares sum to δ over all y, so designed releases start with
 them as budgets. Equal shares would leave more than pure losses do where J_s(y) is small, and together with these more
 than δ.

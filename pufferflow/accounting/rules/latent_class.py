@@ -1,9 +1,9 @@
 """Releases about rows that share a hidden class: losses about the class and about one row (M20, M21, M54).
 
-The group's rows that a release selects are not stored, so two releases may be about the same rows, about some, or about
-none in common. Rows are independent given the class, hence their losses about it add. However touches are spread over
-rows, all together have no more loss than every touch at its rate. Some of the releases touch the secret's own row, the
-other touches are about other rows: the total is that of the worst set of them.
+Which rows of the group a release selects is not stored. So two releases may have all rows in common, some, or none.
+Rows are independent given the class, hence their losses about it add. However touches are spread over rows, all
+together have no more loss than every touch at its rate. Some releases touch the secret's own row; all other touches are
+about other rows. The total is that of the worst set of such releases.
 
 Releases under a mixture of Gaussians: a value's class is revealed and charged once, movements add (M54).
 

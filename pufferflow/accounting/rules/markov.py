@@ -196,13 +196,13 @@ def temporal_leakage(
 ) -> float:
     """Return the pure loss of releases along a Markov chain about one step's state, rounded up (M20).
 
-    The loss of step t's releases alone, were all other states known, is at most `exposure`: the sum of their ε, or a
-    matrix ℓ(e, f) for each two states, or one of these for every step of a turn. Then for every output y, every step t
-    and all states a, b that it can have, log P(y | X_t = a) / P(y | X_t = b) ≤ B_t(a, b) + ℓ_t(a, b) + F_t(a, b), where
-    B and F are messages from the past and from the future; releases may be chosen adaptively. The largest sum is
-    returned. `transition` is one matrix or several that take turns; `initial` the first step's law, "stationary" or
-    "free" (any law; so too where several laws are stationary). With steps=None releases never end: the
-    result then satisfies g(D + ℓ) ≤ D, and is infinite if messages do not converge.
+    `exposure` bounds the loss of step t's releases alone, if all other states are known. It is the sum of their ε, or a
+    matrix ℓ(e, f) for each two states. It may also list one of these for every step of a turn. Let step t have the
+    states a or b, and let y be any output. Then log P(y | X_t = a) / P(y | X_t = b) ≤ B_t(a, b) + ℓ_t(a, b) + F_t(a,
+    b). B and F are messages from the past and from the future. The largest sum is returned; releases may be chosen
+    adaptively. `transition` is one matrix, or several that take turns. `initial` is the first step's law, "stationary",
+    or "free" for any law. If several laws are stationary, "stationary" means any law. With steps=None releases never
+    end: the result then satisfies g(D + ℓ) ≤ D, and is infinite if messages do not converge.
 
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]
     >>> round(temporal_leakage(stay, 0.1), 4), round(temporal_leakage(stay, 0.1, steps=1), 4)

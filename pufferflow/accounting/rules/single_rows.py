@@ -94,9 +94,8 @@ def chained_rows(
 ) -> ChainedRows:
     """Return the rows of a chain from the first to the last of some steps, of sequences that began at `start`.
 
-    If laws repeat, a start that is unknown does not matter, and steps that are many or unknown count as endless. All
-    rows of the steps are read, and there are no others; but a first value may come before them, so of any row any two
-    values count then.
+    If laws repeat, an unknown start does not matter, and many or unknown steps count as endless. All rows of the steps
+    are read, and there are no others. But a first value may come before them; then any two values of any row count.
     """
     secret = scenario.secret
     if not isinstance(prior, ChainPrior) or not isinstance(secret, Secret | Initial):
@@ -223,7 +222,7 @@ def _pure_row(shape: Shape) -> float:
 
 def _no_chain() -> Refused:
     return Refused(
-        "Rows that are along no chain.",
+        "The rows are not on a chain.",
         allowed="a chain whose steps are known",
         instead="pf.MarkovChain",
     )

@@ -1,24 +1,24 @@
 """Releases about one row that is a draw from a table, or from some table of a class: their joint law.
 
 Losses of single releases do not add under a table: two columns without any loss each may together reveal everything.
-But the ratio of likelihoods of an output path at two points x, x' of all columns read is bounded by the losses of the
-noises at the steps between: ℓ(x, x') = Σ_k D_∞ of release k's noise at φ_k(x) − φ_k(x'). Hence by M20's g the loss is
-the largest log(μ·v / ν·v) over v > 0 with v_x ≤ e^{ℓ(x,x')}·v_x', μ and ν being the joint laws under the two secrets.
-No coupling gives less. The ratio at an output involves the queries on its path only, so pure totals hold for queries
-chosen adaptively.
+But consider two points x, x' of all columns read. The losses of the noises bound the ratio of likelihoods of an output
+path at these points: ℓ(x, x') = Σ_k D_∞ of release k's noise at φ_k(x) − φ_k(x'). Let μ and ν be the joint laws under
+the two secrets. By M20's g the loss is the largest log(μ·v / ν·v) over v > 0 with v_x ≤ e^{ℓ(x,x')}·v_x'. No coupling
+gives less. The ratio at an output involves the queries on its path only, so pure totals hold for queries chosen
+adaptively.
 
 An answer without noise, or with noise that has no pure loss, may reveal its value: the points are then split by it. If
 the secret moves the probability of a part, there is no guarantee, whatever the ratio is: only the prior would hide the
 secret.
 
-Rows are independent draws, so only the row that holds the secret matters (M2); releases that touch another row only
-have no more loss than if they touched this one.
+Rows are independent draws, so only the row that holds the secret matters (M2). A release that touches only another row
+counts as if it touched this one, which is no less.
 
-If columns are independent of each other given the secret, every part's answers have the same likelihood as without the
-others, on every path of queries. So pure losses of parts add (M25). Rényi losses add release by release: for a column
-that is independent of all columns read before, the answer has the law that it has alone, whatever the earlier answers.
-The law of a later answer of the same part depends on the earlier answers, so it counts by its loss between any two
-values.
+Columns may fall into parts that are independent given the secret. Then every part's answers have the same likelihood as
+without the others, on every path of queries. So pure losses of parts add (M25). Rényi losses add release by release:
+for a column that is independent of all columns read before, the answer has the law that it has alone, whatever the
+earlier answers. The law of a later answer of the same part depends on the earlier answers, so it counts by its loss
+between any two values.
 
 Releases about one row that is a draw from some table of a class: their losses under every member (M22, M23).
 
@@ -339,9 +339,10 @@ class ConditionalRule(CompositionRule):
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
         """Return the sum of what each release loses, given all earlier answers and all other rows.
 
-        A release keeps its own guarantee if it is the first that reads its column, and this is independent, given the
-        secret, of all columns read before. Any other may reveal any two values of the row (group privacy): the earlier
-        answers may have left just these. No loss depends on later queries.
+        A release keeps its own guarantee under two conditions: it is the first that reads its column, and this column
+        is independent, given the secret, of all columns read before. Any other release counts by its loss between any
+        two values of the row (group privacy): earlier answers may have left just these two. No loss depends on later
+        queries.
         """
         row = RowReadings.of(releases)
         if row is None:

@@ -1,9 +1,9 @@
 """Compare the noise of each number of a plan with its signal: the difference that the number has to show.
 
-A number is *useless* if half its 95 % interval is wider than the signal, *weak* if it is wider than a quarter of the
-signal, and *useful* otherwise. The default signal is a quarter of the range of the answer: of a mean a quarter of its
-domain, of a sum that times the number of rows, of a count a quarter of the rows. In a histogram it is an equal share
-of the rows. No private value is read.
+A number is *useless* if half its 95 % interval is wider than the signal. It is *weak* if that half is wider than a
+quarter of the signal, and *useful* otherwise. The default signal is a quarter of the range of the answer: of a mean a
+quarter of its domain, of a sum that times the number of rows, of a count a quarter of the rows. In a histogram it is an
+equal share of the rows. No private value is read.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Find the outputs that share a noisy sum, and those with correlated noise: they are not independent evidence.
 
-Two outputs of one noisy sum, such as a sum and a mean of one column, have the same error, so their average is no more
+Two outputs of one noisy sum, such as a sum and a mean of one column, have the same error. So their average is no more
 accurate than either. Correlated noises (M28) share a part of the error.
 """
 

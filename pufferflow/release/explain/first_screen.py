@@ -1,7 +1,7 @@
 """The first screen of a report: what the person who signs needs to know of a plan, as plain values.
 
-Two lights always stand there, one for a wrong prior and one for evidence against the prior; a third one if the noise is
-only estimated. A light is red if a guess between two secrets of even odds can be right in more than 99 % of cases.
+It always shows two lights: one for a wrong prior, one for evidence against the prior. A third one appears if the noise
+is only estimated. A light is red if a guess between two secrets of even odds can be right in more than 99 % of cases.
 """
 
 import math

@@ -4,9 +4,9 @@ A row is a pair of values of the secret at one position of a pattern under one p
 was calibrated for: of all sums that the rows of one group can move, each times its weight. Where a prior lists no
 laws but movements, a row is the farthest movement of a pattern.
 
-Distances are in the norm of the plan's noise: 1 for Laplace and staircase noise, 2 for Gaussian and Cauchy noise.
-Distances and scales of a plan with one sum are in the unit of the answer, a mean's in that of its sum; else in units in
-which one row moves all sums by at most 1.
+Distances are in the norm of the plan's noise: 1 for Laplace and staircase noise, 2 for Gaussian and Cauchy noise. For a
+plan with one sum, distances and scales are in the unit of the answer; for a mean, in that of its sum. For several sums
+the unit is such that one row moves all sums by at most 1.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Local privacy: rows published one by one, each through a random channel, and the numbers that describe channels.
 
 `batch.private_local("level")` perturbs a column row by row, with a guarantee under the scenario (M35). The other
-functions are channels and their numbers: mechanisms for an ε and a total variation η, and how much of a difference
-between laws of rows a channel keeps (the TV paper, section VII).
+functions make channels for an ε and a total variation η. They also compute how much of a difference between laws of
+rows a channel keeps (the TV paper, section VII).
 
 >>> import pufferflow as pf
 >>> channel = pf.local.randomized_response(["no", "yes"], epsilon=1.0)

@@ -1,11 +1,10 @@
 """Mechanisms of local privacy: channels for an ε, local privacy in two numbers, and divergences that remain.
 
-Local privacy in two numbers, ε and η, and the divergences that remain between any two laws of rows (TV paper, VII).
-
-A channel is (ε, η)-private if no output is more than e^ε times as likely for one input as for another, and the laws of
-its outputs for two inputs differ by η in total variation at most. Of all such channels one dominates: with probability
-1 − η(e^ε + 1)/(e^ε − 1) it erases, else it answers by randomised response. M0 and M1 are the laws of outputs of rows
-with the laws P0 and P1. The paper prints the largest η upside down: it is tanh(ε/2), not its inverse.
+A channel is (ε, η)-private (TV paper, VII) under two conditions. No output is more than e^ε times as likely for one
+input as for another. The laws of its outputs for two inputs differ by at most η in total variation. One such channel
+dominates all: with probability 1 − η(e^ε + 1)/(e^ε − 1) it erases, else it answers by randomised response. M0 and M1
+are the laws of outputs of rows with the laws P0 and P1. The paper prints the largest η upside down: it is tanh(ε/2),
+not its inverse.
 """
 
 import math
@@ -70,8 +69,9 @@ class LocalPrivacy(InNotebooks):
     def share(self) -> float:
         """The probability that the dominating channel does not erase, η/tanh(ε/2), rounded up.
 
-        For every f-divergence the best (ε, η)-private channel has at least this share of what the best ε-private one
-        has of D_f(M0 ‖ M1) (the TV paper, Theorem 7): erasing the outputs of the latter is (ε, η)-private.
+        For every f-divergence, compare the largest D_f(M0 ‖ M1) of (ε, η)-private and of ε-private channels. The former
+        is at least this share of the latter (TV paper, Theorem 7). The reason is that erasing outputs of an ε-private
+        channel is (ε, η)-private.
         """
         limit = math.tanh(self.epsilon / 2)
         return min(upwards(self.tv / limit, _ROUNDINGS), 1.0) if limit else 1.0
@@ -148,7 +148,7 @@ class LocalPrivacy(InNotebooks):
 
     @property
     def erasure_share(self) -> float:
-        """A share of the best KL(M0 ‖ M1) that binary erasure never falls below, η/(2(e^ε − 1)(e^−ε + 1)) (TV (41))."""
+        """A lower bound on binary erasure's share of the best KL(M0 ‖ M1), η/(2(e^ε − 1)(e^−ε + 1)) (TV (41))."""
         if self.epsilon == 0:
             return 0.0
         return (
@@ -239,7 +239,7 @@ _LARGEST = 20.0
 
 @suggests_arguments
 def randomized_response(labels: Any, epsilon: float) -> Channel:
-    """Return k-ary randomised response: a row keeps its label with a chance e^ε times that of each other label.
+    """Return k-ary randomised response: a row's own label is e^ε times as likely as each other label.
 
     >>> channel = randomized_response(["no", "maybe", "yes"], epsilon=1.0)
     >>> channel.matrix.round(4).tolist()[0], round(channel.epsilon, 6)
@@ -262,9 +262,10 @@ def randomized_response(labels: Any, epsilon: float) -> Channel:
 def binary_erasure(first: Any, second: Any, epsilon: float, tv: float | None = None) -> Channel:
     """Return the binary mechanism with erasure for two laws of rows, given as {label: probability}.
 
-    A row outputs 1 if its label is likelier under `second` than under `first`, else 0, through the dominating channel:
-    with some chance the output is null (erased). Of all channels with this ε and η it distinguishes the two laws best,
-    in total variation: TV(M0, M1) = η·TV(P0, P1). Without `tv` η is the largest for ε, and nothing is erased.
+    A row outputs 1 if its label is likelier under `second` than under `first`, else 0. This goes through the dominating
+    channel, where the output is null (erased) with some probability. Of all channels with this ε and η it distinguishes
+    the two laws best, in total variation: TV(M0, M1) = η·TV(P0, P1). Without `tv` η is the largest for ε, and nothing
+    is erased.
 
     >>> channel = binary_erasure({"a": 0.5, "b": 0.5}, {"a": 0.2, "b": 0.8}, epsilon=1.0, tv=0.3)
     >>> channel.outputs, channel.matrix.round(4).tolist()[1]
@@ -273,7 +274,8 @@ def binary_erasure(first: Any, second: Any, epsilon: float, tv: float | None = N
     old, new = _read_law(first, "first"), _read_law(second, "second")
     if set(old) != set(new):
         raise UsageError(
-            "The two laws have different labels.", allowed="one probability for each label in both"
+            "The two distributions have different labels.",
+            allowed="one probability for each label in both",
         )
     limit = largest_tv(read_epsilon(epsilon))
     wanted = (
@@ -348,7 +350,9 @@ def _read_law(given: object, name: str) -> dict[Any, float]:
         for label, one in law.items()
     }
     if min(masses.values()) < 0 or abs(sum(masses.values()) - 1) > 1e-9:
-        raise UsageError(f"{name} is no law.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"{name} is no probability distribution.", allowed=allowed, instead=instead
+        )
     return masses
 
 
@@ -379,18 +383,18 @@ def check_labels(labels: Sequence[Any], name: str, *, at_least: int) -> None:
         for label in labels
     ):
         raise UsageError(
-            f"Some of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]'
+            f"One of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]'
         )
     if any(label != label for label in labels) or len(set(labels)) < len(labels):  # noqa: PLR0124 - NaN
         raise UsageError(
-            f"The {name} are not different.",
-            allowed="each label once, and no NaN",
+            f"Two of the {name} are equal, or one is NaN.",
+            allowed="each label once, without NaN",
             instead='["no", "yes"]',
         )
     if not _fit_one_column([label for label in labels if label is not None]):
         raise UsageError(
             f"The {name} do not fit into one column.",
-            allowed="texts, or finite numbers that keep their values beside each other",
+            allowed="all texts, or all finite numbers that one column stores exactly",
             instead='["1", "other"]',
         )
     if not at_least <= len(labels) <= MOST_LABELS + 1:
@@ -413,7 +417,7 @@ def _fit_one_column(labels: "Sequence[Label]") -> bool:
 
 def _too_small(epsilon: float) -> Refused:
     return Refused(
-        f"epsilon={epsilon:g} is so small that chances of 2^-{BITS} do not represent it: outputs would reveal nothing.",
-        allowed="an epsilon with which rows still reveal something",
+        f"epsilon={epsilon:g} is too small for probabilities in steps of 2^-{BITS}: outputs would reveal nothing.",
+        allowed="a larger epsilon",
         instead="epsilon=0.01, or fewer labels",
     )

@@ -1,17 +1,13 @@
 """Rows published one by one: the column, the channel, and the loss under a scenario from the channel's ε (M35).
 
-From a channel's ε on every row to the loss under a scenario, and back (M35).
-
-For any mechanism that publishes rows, its exposure, what it reveals about one row given all others, bounds the loss.
-The loss is ε itself if rows are independent; along chains and trees the result of messages, as for noisy sums with
-these exposures; and k·ε under any prior if a group has k published rows. The least of these that apply counts. For the
-secret's own column it is never below ε: each release is differentially private for one row, too.
-
-Rows published one by one: the column, the channel, and the guarantee under the scenario.
+The exposure of a mechanism is what it reveals about one row given all others, and it bounds the loss. If rows are
+independent, the loss is ε itself. Along chains and trees it is the result of messages, as for noisy sums with these
+exposures. Under any prior it is at most k·ε if a group has k published rows. The least of these that apply counts. For
+the secret's own column it is never below ε: each release is differentially private for one row, too.
 
 No row is read here. The noise behind a plan has the exposures of the channel: those of counts of each value with
 Laplace noise of scale 1/ε, where each of the two counts that differ moves by half. So an account adds them to those of
-other releases (M35). Only pure losses of both are the same, so no rule that uses other losses applies.
+other releases (M35). Only the pure losses of the two are the same, so no rule that uses other losses applies.
 """
 
 import math
@@ -237,7 +233,7 @@ class PerturbedColumn(Query):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalBatch(InNotebooks, HelpfulAttributes):
-    """A column that is to be published row by row; `plan` finds the channel for a guarantee, `release` publishes.
+    """A column to be published row by row; `plan` finds the channel for a guarantee, and `release` publishes.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
@@ -255,9 +251,9 @@ class LocalBatch(InNotebooks, HelpfulAttributes):
     def plan(
         self, guarantee: Guarantee | None = None, *, epsilon: float | None = None
     ) -> "LocalPlan":
-        """Return the channel with the largest ε that keeps a guarantee; without one, the channel's own guarantee.
+        """Return a plan: the channel with the largest ε that keeps a guarantee, or the given channel as it is.
 
-        The channel is found among those of its kind. Reads public columns only.
+        The search is among channels of the mechanism's kind. Reads public columns only.
 
         >>> import polars as pl, pufferflow as pf
         >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -304,7 +300,7 @@ class LocalBatch(InNotebooks, HelpfulAttributes):
         account: CostAccount | None = None,
         id: str | None = None,  # noqa: A002 - the public name
     ) -> LocalRelease:
-        """Plan and release in one go."""
+        """Plan and release in one step."""
         return self.plan(guarantee, epsilon=epsilon).release(path, account, id)
 
     def _keeping(self, losses: RowLosses, promise: Guarantee) -> Channel:
@@ -314,8 +310,8 @@ class LocalBatch(InNotebooks, HelpfulAttributes):
             own = losses.of(self.channel.epsilon).value
             if own > pure:
                 raise Refused(
-                    f"The channel has epsilon {self.channel.epsilon:.6g}, and the loss here is {own:.6g}.",
-                    allowed=f"at most {pure:.6g}, for the guarantee",
+                    f"The channel has epsilon {self.channel.epsilon:.6g}, and its loss in this scenario is {own:.6g}.",
+                    allowed=f"a loss of at most {pure:.6g}, for the guarantee",
                     instead="pf.local.randomized_response(labels, epsilon=1.0), whose epsilon a plan finds",
                 )
             return self.channel
@@ -326,7 +322,7 @@ class LocalBatch(InNotebooks, HelpfulAttributes):
                 return channel
             epsilon *= 1 - _CLOSE
         raise Refused(
-            f"The guarantee leaves epsilon {epsilon:g} for a row, which the chances of a channel do not represent.",
+            f"The guarantee leaves only epsilon {epsilon:g} for each row, too little for a channel to reveal anything.",
             allowed="a weaker guarantee, or groups of fewer rows",
             instead="pf.Pure(1.0)",
         )
@@ -406,7 +402,7 @@ class LocalChannel(SumsMechanism):
 class LocalPlan(BasePlan[LocalChannel]):
     """A channel for every row of a column, and the guarantee that it keeps under the scenario about all rows together.
 
-    An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
+    Accounts accept it as a plan: `account.remaining(plan)`, `account.after(plan)`.
     """
 
     @property
@@ -427,14 +423,14 @@ class LocalPlan(BasePlan[LocalChannel]):
     ) -> LocalRelease:
         """Read the private rows once and publish them: to a Parquet file, row by row, or without a path in memory.
 
-        Every release draws anew, and a reader of several can average them: with an account each is charged, once. The
-        same id gives the same rows. A file appears whole, in an order that reveals nothing about the rows' own, and is
-        never overwritten.
+        Every release draws anew, and a reader can average several. So with an account each one is charged, once. The
+        same id returns the same rows. A file appears whole and is never overwritten; its order reveals nothing about
+        the order of the source.
         """
         if hasattr(path, "reserve"):
             raise UsageError(
-                "The place of the rows is an account.",
-                allowed="a path, or None for rows in memory, and an account by its name",
+                "The first argument is an account, where a path is expected.",
+                allowed="a path, or None for rows in memory; then the account",
                 instead="plan.release(account=account)",
             )
         place = None if path is None else local_path(path, "The place of the rows")
@@ -487,14 +483,14 @@ def _check(request: Request, column: str, domain: Domain) -> None:
     secret = request.scenario.secret
     if request.queries or request.by:
         raise UsageError(
-            "private_local after a query, or in groups: it publishes rows, each by itself.",
-            allowed="filter and with_columns before it, and a batch of its own",
+            "private_local after a query or group_by: it publishes single rows.",
+            allowed="only filter and with_columns before it",
             instead=f"pf.protect(frame, scenario).private_local({quoted(column)})",
         )
     if isinstance(secret, Presence):
         raise Refused(
-            "Rows one by one, under a scenario that hides whether they are there: each row would reveal it.",
-            allowed="a scenario whose rows are public, with pf.Secret",
+            "The scenario hides whether rows are there, and publishing them one by one would reveal it.",
+            allowed="a scenario with pf.Secret, in which the existence of rows is public",
             instead=f"private_histogram({quoted(column)})",
         )
     if isinstance(domain, Interval):
@@ -505,7 +501,7 @@ def _check(request: Request, column: str, domain: Domain) -> None:
         )
     if not 2 <= len(domain.points) <= MOST_LABELS:
         raise Refused(
-            f"A channel for {len(domain.points)} values.",
+            f"The domain has {len(domain.points)} values: too many or too few for a channel.",
             allowed=f"2 to {MOST_LABELS} values",
             instead="wider pf.Bins",
         )
@@ -523,7 +519,7 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     unknown = [point for point in domain.points if point not in given.inputs]
     if unknown or len(given.inputs) > len(domain.points):
         which = (
-            f"{quoted(unknown[0])} is no input of it"
+            f"it has no input {quoted(unknown[0])}"
             if unknown
             else "it has inputs that the domain does not have"
         )
@@ -541,7 +537,7 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     check_labels(given.outputs, "outputs", at_least=1)
     if given.epsilon == math.inf:
         raise Refused(
-            "Some output of the channel is possible for one value and not for another: it reveals the value.",
+            "Some output of the channel is possible for one value but not for another, so it would reveal the value.",
             allowed="channels with a finite epsilon",
             instead=instead,
         )

@@ -2,18 +2,18 @@
 
 Estimates that invert a channel on average: of frequencies of values, of sums and of means, with error bars.
 
-For numbers v of values, scores g of outputs with Σ_y Q(y|x)·g(y) = v(x) for every x have the right mean, row by row,
-whatever the rows are: the sum of scores estimates the sum of v without bias. Among several such g the one with the
-least variance under equally frequent values is used. Given the rows, draws are independent: the variance of the sum is
-Σ_x n_x·(Σ_y Q(y|x)·g(y)² − v(x)²). The scores of g² − v² estimate it, and it lies between its least and its largest
+Let v be numbers of the values, and g scores of the outputs with Σ_y Q(y|x)·g(y) = v(x) for every x. Then each row's
+score has the right mean, so the sum of scores estimates the sum of v without bias. Among several such g the one with
+the least variance under equally frequent values is used. Given the rows, draws are independent: the variance of the sum
+is Σ_x n_x·(Σ_y Q(y|x)·g(y)² − v(x)²). The scores of g² − v² estimate it, and it lies between its least and its largest
 value for this number of rows. Only published rows are read.
 
 Publishing rows one by one, once: compare the source, reserve the cost, draw every row, store the result, return it.
 
-Drawing the same rows again would let a reader average. So rows are never drawn by a lazy frame that may be collected
-twice, but by a release, which is charged once under its id. In memory the account keeps the rows themselves; of a file
-it keeps the digest, and the number of rows with each output. A file is written under a temporary name, then committed,
-and only then moved to its place. Whichever process commits first, its rows appear, and no others.
+If the same rows were drawn again, a reader could average the draws. So rows are drawn by a release, which is charged
+once under its id, never by a lazy frame that may be collected twice. In memory the account keeps the rows themselves;
+of a file it keeps the digest, and the number of rows with each output. A file is written under a temporary name, then
+committed, and only then moved to its place. The rows of the process that commits first appear, and no others.
 """
 
 import hashlib
@@ -71,8 +71,8 @@ class Scores:
         scores = _solved(channel.matrix, values)
         if scores is None:
             raise Refused(
-                "The channel gives several values the same outputs: they cannot be distinguished, not even on average.",
-                allowed="numbers that are equal for such values",
+                "The channel treats several values in the same way: the numbers of their rows cannot be estimated.",
+                allowed="equal numbers for such values",
                 instead="pf.local.randomized_response, which reveals how frequent every value is",
             )
         variances = np.maximum(channel.matrix @ scores**2 - values**2, 0.0)
@@ -135,7 +135,7 @@ def estimated_means(counts: pl.DataFrame, channel: Channel, column: str) -> pl.D
 def _numbers(channel: Channel) -> Floats:
     if any(isinstance(label, str) for label in channel.inputs):
         raise Refused(
-            "A sum or a mean of labels.",
+            "Labels have no sum and no mean.",
             allowed="a domain of numbers",
             instead="frequencies(), how many rows have each label",
         )
@@ -149,8 +149,8 @@ def _by_group(counts: pl.DataFrame, channel: Channel, column: str) -> tuple[pl.D
     values = counts[column].to_list()
     if any(value not in place for value in values):
         raise UsageError(
-            "The rows have a value that is no output of the channel.",
-            allowed="rows as they were published",
+            "The rows contain a value that is no output of the channel.",
+            allowed="the rows as they were published, unchanged",
         )
     keys = counts.select(names)
     table = np.zeros((len(counts), len(channel.outputs)))
@@ -181,7 +181,7 @@ def _with_bars(
     taken = [known for known in keys.columns if known in bars.columns]
     if taken:
         raise UsageError(
-            f"The groups have a column {taken[0]!r}, as the estimates do.",
+            f"The groups and the estimates both have a column {taken[0]!r}.",
             allowed=f"other names than {', '.join(bars.columns)}",
             instead='batch.with_columns(of=pl.col("rows")) before private_local, and groups by that',
         )
@@ -201,11 +201,11 @@ _FILE: Final = ["output", ROWS, "sha256"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalRelease(InNotebooks, HelpfulAttributes):
-    """Rows that may be published: public columns, and one that went through a channel row by row.
+    """Rows that may be published: public columns, and one column that went through a channel row by row.
 
-    `frame` can be read, written and joined any number of times: it is drawn already. `frequencies`, `sums` and `means`
-    invert the channel on average, with error bars, from these rows alone. Bars hold with probability 95 % for some
-    dozen rows or more.
+    `frame` can be read, written and joined any number of times, since its rows are drawn already. `frequencies`, `sums`
+    and `means` are estimates from these rows alone, with error bars. Bars hold with probability 95 % for a few dozen
+    rows or more.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent(), public=["day"])
@@ -222,7 +222,7 @@ class LocalRelease(InNotebooks, HelpfulAttributes):
     path: Path | None = None
 
     def frequencies(self, *by: str) -> pl.DataFrame:
-        """Return how many rows have each value, estimated without bias, in groups of public columns.
+        """Return an unbiased estimate of the number of rows with each value, in groups of public columns.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
@@ -233,7 +233,7 @@ class LocalRelease(InNotebooks, HelpfulAttributes):
         return estimated_frequencies(self._counts(by, "frequencies"), self.channel, self.column)
 
     def sums(self, *by: str) -> pl.DataFrame:
-        """Return the sum of the column's values, estimated without bias, in groups of public columns."""
+        """Return an unbiased estimate of the sum of the column's values, in groups of public columns."""
         return estimated_sums(self._counts(by, "sums"), self.channel, self.column)
 
     def means(self, *by: str) -> pl.DataFrame:
@@ -316,7 +316,7 @@ class RowsDestination:
         self._check_place()
         if self.place is None and kept and mechanism.rows > MOST_KEPT:
             raise UsageError(
-                f"{mechanism.rows} rows to be kept by an account.",
+                f"{mechanism.rows} rows are too many for an account to keep in memory.",
                 allowed=f"at most {MOST_KEPT} rows in memory; any number in a file",
                 instead='release("rows.parquet", account, id="monday")',
             )
@@ -333,7 +333,7 @@ class RowsDestination:
             )
         if self.place.suffix not in {"", ".pq", ".parquet"}:
             raise UsageError(
-                f"Rows are written as Parquet, and the file is named {self.place.name[-200:]!r}.",
+                f"Rows are written as Parquet, and this is not the name of a Parquet file: {self.place.name[-200:]!r}.",
                 allowed="a name that ends in .parquet",
                 instead=f"{self.place.stem[-100:]}.parquet; and pl.scan_parquet(…).sink_csv(…), for other formats",
             )
@@ -404,8 +404,8 @@ class RowsDestination:
                 if _digest(beside) == digest:
                     return self._published(stored, beside)
         raise UsageError(
-            "The rows were published before, in a file that is not here. They are not drawn again: whoever has both "
-            "draws could average them.",
+            "These rows were already published, in a file that is not here. They are not drawn again: "
+            "a reader could average two draws.",
             allowed=f"the path of that file, whose SHA-256 is {digest}",
             instead='release("rows.parquet", account, id="monday"), with its path; or another id, which costs again',
         )
@@ -419,8 +419,8 @@ class RowsDestination:
         place = self.place
         if beside is None or place is None:
             raise UsageError(
-                "The rows of this id are kept by the account, and not in a file.",
-                allowed="the same id without a path, and writing what it returns",
+                "The account keeps the rows of this id itself, so they are in no file.",
+                allowed="the same id without a path; then write what it returns",
                 instead='release(account=account, id="monday").frame.sink_parquet("rows.parquet")',
             )
         moved = list[bool]()

@@ -6,9 +6,10 @@ A key appears where its noisy number of rows is above a threshold (`key_threshol
 number, given that the key appears, has another law: a key of few rows appears only if the noise is large. The noise of
 other sums is independent of the choice.
 
-The bar of a number of rows y has all n for which a number of y or more is no rarer, among the keys of n rows that
-appear, than is the noise beyond one end of its interval. A key that appears has a row, so n is 1 or more; and of more
-rows such numbers are less rare. Above y the choice only makes smaller numbers rarer, so there the interval is enough.
+The error bar of a noisy number y contains numbers n of rows. Below y it has each n for which y is plausible: among keys
+of n rows that appear, a number of y or more is not rarer than noise beyond one end of its interval. A key that appears
+has a row, so n is 1 or more; and for larger n such numbers are less rare. Above y the choice only makes smaller numbers
+rarer, so there the interval is enough.
 
 Numbers and error bars are cut to the values that are possible for any rows, which is post-processing (M47). These
 limits are public: they follow from the range of a query, and from the number of rows where that is public. They are a
@@ -164,7 +165,7 @@ def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
         else f"there are no rows in {cells} of {len(size)} groups"
     )
     return [
-        f"{where}: the value of {', '.join(names)} there is noise alone, with the whole range as its error bar"
+        f"{where}: {', '.join(names)} is then pure noise, with the whole range as its error bar"
     ]
 
 
@@ -236,7 +237,7 @@ class AdditiveNoise(SumsMechanism):
             raise reservation_mismatch()
         noise = self.noise.charged_as(reserved.shape)
         if noise is None:
-            raise reservation_mismatch("the proof that is made here requires more noise")
+            raise reservation_mismatch("this machine's proof requires more noise")
         return type(self)(noise, reserved)
 
     def draw(self, reading: PrivateReader) -> DrawnAnswers:
@@ -274,9 +275,9 @@ def _same_rows(read: Tally, counted: Tally) -> bool:
 
 def _other_rows() -> SourceError:
     return SourceError(
-        "The engine added up other rows than it counted, or rows came or went meanwhile. Nothing was released.",
-        allowed="a table that stays as it is while it is read, on an engine that reads each row once",
-        instead="releasing again with the same id, which costs nothing more; if this comes back, another engine",
+        "The engine did not sum the rows that it counted: the table may have changed meanwhile. Nothing was released.",
+        allowed="a table that does not change while it is read, on an engine that reads each row once",
+        instead="releasing again with the same id, which costs nothing more; if the error returns, another engine",
     )
 
 

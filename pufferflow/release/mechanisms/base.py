@@ -241,11 +241,11 @@ class SumsMechanism(Mechanism, abc.ABC):
 
 
 def reservation_mismatch(
-    why: str = "its cost is not that of this plan, not even but for rounding",
+    why: str = "its cost differs from that of this plan by more than rounding",
 ) -> UsageError:
     """Return the error for a reserved cost that a plan cannot be drawn with."""
     return UsageError(
         f"The release was reserved with noise that cannot be used here: {why}. Nothing was drawn or charged.",
-        allowed="the plan that was reserved, or the same on another machine, whose noise differs by at most 1e-9",
+        allowed="the reserved plan, or the same plan on a machine whose noise differs by at most 1e-9",
         instead="releasing on the machine that reserved it; or another id (a job has --revision 2), which costs again",
     )

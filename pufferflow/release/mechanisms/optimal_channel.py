@@ -52,15 +52,15 @@ COMPOSITION: Final = (
     "limit, after what was published (M23, M32)"
 )
 _SAME_ROWS: Final = (
-    "all releases of the account about these {rows} rows are about one table, whose rows stay as they are, each an "
-    "independent draw from the prior"
+    "all releases of the account about these {rows} rows read one table; its rows do not change, and each is drawn "
+    "from the prior independently"
 )
 _ONE: Final = "designing one sum or count without groups, such as .private_sum(column) or .private_count(condition)"
 
 
 _NOTES: Final = (
-    "the guarantee is about all releases of the account about these rows: without them it is not known",
-    "no differential privacy of a row alone is guaranteed: what others add hides it",
+    "the guarantee covers all releases of the account about these rows; for this release alone none is known",
+    "a single row has no differential privacy: the sum of the other rows hides it",
 )
 COVERED = Fraction(95, 100)
 """The probability with which an error bar holds the exact answer."""
@@ -260,14 +260,14 @@ def _sums_of(request: Request, past: Past) -> ExactSums:
     finished = any(type(query).finish is not Query.finish for query in request.queries)
     if len(request.queries) != 1 or len(request.measures) != 1 or request.by or finished:
         raise Refused(
-            f"The design of {queries_in_words(request) if request.queries else 'nothing'}"
+            f"No release can be designed for {queries_in_words(request) if request.queries else 'no query'}"
             f"{' in groups' if request.by else ''}.",
             allowed=_ONE,
             instead=".private_sum(column), and of a mean the sum over the public number of rows",
         )
     if not reads_exactly(request):
         raise Refused(
-            "The batch adds up no functions of a finite domain over rows that are draws from a table.",
+            "A release can be designed only for sums over independent rows that follow a table, on finite domains.",
             allowed="pf.Table without shared columns, pf.Secret or pf.Derived, finite domains, no weights",
             instead="additive noise: batch.plan(…)",
         )
@@ -275,7 +275,7 @@ def _sums_of(request: Request, past: Past) -> ExactSums:
     sums = exact_sums(request, rows, ()) if rows else None
     if sums is None:
         raise Refused(
-            "The design of a sum over no rows.",
+            "No rows are selected, so there is no sum to design a release for.",
             allowed="filters that select rows",
             instead="batch.plan(…)",
         )
@@ -286,7 +286,7 @@ def _promise(past: Past, guarantee: Guarantee | None) -> Guarantee:
     """Return the guarantee for all releases together, from which the limit must follow."""
     if not isinstance(past.limit, Pure | Approx):
         raise Refused(
-            f"The design of a release under the limit {past.limit!r}: it bounds no ratio of likelihoods.",
+            f"No release can be designed under the limit {past.limit!r}: it does not bound ratios of likelihoods.",
             allowed="accounts with a limit of pf.Pure or pf.Approx",
             instead="additive noise: batch.plan(…)",
         )
@@ -327,7 +327,7 @@ def _numbers(outputs: Sequence[float]) -> list[Any]:
     )
     if not fits or not listed or len(set(listed)) < len(listed):
         raise UsageError(
-            "outputs are no different finite numbers.",
+            "outputs repeats a number, is empty, or has a value that is no finite number.",
             allowed="a list of numbers",
             instead="outputs=range(0, 101, 5)",
         )

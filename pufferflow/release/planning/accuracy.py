@@ -1,11 +1,12 @@
 """Error bars, the noise that an accuracy allows, and the strongest guarantee that such noise keeps.
 
-Error bars: how far noise may move an answer from its value without noise; they depend on published numbers only.
+Error bars show how far noise may move an answer from its value without noise. They depend on published numbers only.
 
 An output that is a noisy sum times a public factor has the error of its noise. The error of other outputs depends on
-the sums. Those of a variance, or of a mean of an unknown number of rows, are all within a half width with the given
-confidence (Bonferroni), and the bars are the ends that the output reaches within these. A quantile is one of the values
-that the running sums of a histogram do not rule out, each by a test that errs no more often than that.
+the sums. For a variance, or a mean of an unknown number of rows, all sums are within a half width with the given
+confidence (Bonferroni). The bars are the ends that the output reaches within these widths. The bar of a quantile has
+the values that the running sums of a histogram do not rule out. Each of these tests errs no more often than the
+confidence allows.
 """
 
 import math
@@ -173,7 +174,7 @@ def widest(
                 scales += [accuracy.error / float(half)] if half else []
     if not scales:
         raise Refused(
-            "No row moves an answer: there is nothing to hide.",
+            "No row changes an answer, so there is nothing to hide.",
             allowed="answers that depend on values",
         )
     return min(scales) * (1 - 8 * UNIT - DIGITS)

@@ -2,15 +2,15 @@
 
 Weights divide one guarantee between the sums of a batch: they are the units in which movements are added up.
 
-A batch is one vector of sums (M23). Each is measured in a unit of its own, all get noise of one scale in these units,
-and that scale is calibrated for the vector as a whole. So the units alone divide the budget. They have short binary
+A batch is one vector of sums (M23), each measured in a unit of its own. All sums get noise of one scale in these units,
+and the scale is calibrated for the vector as a whole. So the units alone divide the budget. They have short binary
 fractions, so that sums of whole steps are scaled without rounding.
 
-Combinations of the sums of a batch, to which independent noise is added: that of the sums is correlated (M28).
+Combinations of the sums of a batch get independent noise, so that the noise of the sums is correlated (M28).
 
-Gaussian noise on T·sums, independent and of one scale in their units, is noise of the covariance T⁻¹T⁻ᵀ on the sums,
-and T⁻¹ of what is noisy is worked out of published numbers. So a batch with correlated noise is a batch of other sums:
-laws, bounds, costs and totals are those of the combinations, and hold for all shifts of the sums that can occur. The
+Independent Gaussian noise on T·sums, of one scale in their units, is noise of covariance T⁻¹T⁻ᵀ on the sums. Applying
+T⁻¹ to the noisy combinations is post-processing. So a batch with correlated noise is a batch of other sums: laws,
+bounds, costs and totals are those of the combinations, and hold for all shifts of the sums that can occur. The
 combinations have whole numbers as factors: they are sums of whole steps too, on grids that do not depend on the data.
 
 They are proposed for what one row moves, and taken only where the least noise that is proven for them is less.
@@ -68,7 +68,9 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     )
     if not (read > 0).all() or read.min() / read.max() < 1e-6:
         raise UsageError(
-            "A share is not above 0, or a millionth of another.", allowed=allowed, instead=instead
+            "A share is not above 0, or less than a millionth of another.",
+            allowed=allowed,
+            instead=instead,
         )
     of_most = read / read.max()  # the sum of very large numbers would be infinite
     return of_most / of_most.sum()
@@ -93,11 +95,11 @@ def balanced(
     need: Callable[[Floats, float], float],
     exclusive: Collection[tuple[int, ...]] = (),
 ) -> Floats:
-    """Return the weight of each sum: with noise of scale 1 each query alone has what its share of the guarantee needs.
+    """Return the weight of each sum, with which noise of scale 1 gives each query alone what its share requires.
 
-    So no query needs more beside others than alone. `shares` are those of the sums of each query, `ranges` those of the
-    sums' functions; `need` returns the scale that weighted sums need with a share. A sum that no row moves has weight
-    0, and one of several queries the largest. Of `exclusive` sums a row moves one at most.
+    `shares` has the share of each query, by its sums. `ranges` has the range of each sum's function. `need` returns the
+    scale that weighted sums need with a share. A sum that no row moves has weight 0. A sum of several queries has the
+    largest of their weights. A row moves at most one of the `exclusive` sums.
     """
     units = np.divide(1.0, ranges, out=np.zeros(len(ranges)), where=ranges > 0)
     weight_of = np.zeros(len(ranges))

@@ -1,25 +1,25 @@
 """Noise by cell and by kind of rows, never below that of one independent row.
 
-Floors of noise: the noise of a single independent row, whatever the prior, and a little where none is needed.
+The floor of noise: what a single independent row needs, whatever the prior, and a little where none is needed.
 
-A prior may hide a row by itself: a value has probability 0, or rows cancel each other out. Noise for the prior alone
-would then be small, or none at all, and an adversary who knows more than the prior would see the row. So noise is never
-below that of the same batch and guarantee under `pf.Independent()`: every release is also differentially private for
-the value of one row.
+A prior may hide a row by itself: a value has probability 0, or rows cancel each other out. Then the prior alone needs
+little noise, or none. An adversary who knows more than the prior would see the row. So noise is never below that of the
+same batch and guarantee under `pf.Independent()`: every release is also differentially private for the value of one
+row.
 
 Noise cell by cell: each kind of cells has the noise that the groups with rows there need.
 
-Groups are independent, and a secret of one moves only cells in which it has selected rows (M2). So the loss about it
-depends on the noise of these cells alone, and the largest over all kinds of cells is the loss of the release (M25).
+Groups are independent, and a group's secret moves only cells in which it has selected rows (M2). So the loss about this
+secret depends on the noise of these cells alone. The largest loss over all kinds of cells is that of the release (M25).
 The cells of each group are public, and so are the scales. Cells of no group hide nothing; they have the least noise.
 
 Weights of sums of kinds of rows, such as groups with bounds of their own: each kind has the noise it needs.
 
-A row moves the sums of its own kind only. Shares of the budget make equal noise of the range of each sum; but units of
-one kind may have more rows than those of another, or depend on each other more closely. So the weights of each kind's
-sums may be raised as far as its rows, were there no others, need the noise of the kind that needs most. What units of
-several kinds need is found afterwards, by the calibration of all sums together; where there are many, equal shares may
-be better, and the smaller error decides.
+A row moves the sums of its own kind only. Shares of the budget give each sum noise in proportion to its range. But
+units of one kind may have more rows than those of another, or depend on each other more closely. So the weights of each
+kind's sums may be raised until its rows alone need as much noise as the kind that needs most. The calibration of all
+sums together then finds what units of several kinds need. With many such units equal shares may be better; the smaller
+error decides.
 """
 
 import math
@@ -48,14 +48,16 @@ from pufferflow.release.planning.sum_functions import Tables, tables_of
 
 _LOUDEST = 2.0**12
 _DOUBLINGS = 16
-_HARDLY = "hardly any noise is needed for the guarantee: the little that is added lets an account add releases up"
+_HARDLY = (
+    "the guarantee needs hardly any noise; a little is added so that an account can add up releases"
+)
 
 
 def row_laws(public: PublicMetadata, basis: Basis, laws: Laws | None) -> Laws | None:
-    """Return the laws of the weighted sums if the secret's row is independent of all others; `laws` if that is so.
+    """Return the laws of the weighted sums for a row independent of all others: `laws` itself if the prior says so.
 
-    None where no sum reads the secret of the row itself: units that come and go have a floor of their own, derived
-    secrets are no values of rows, and the selected rows may have no first values among them.
+    None if no sum reads the row's own secret. Units that may be absent have a floor of their own. Derived secrets are
+    not values of rows. The selected rows may contain no first values.
     """
     secret = public.request.scenario.secret
     if not isinstance(secret, ValueSecret) or public.request.column != secret.column:

@@ -1,9 +1,9 @@
 """Noise calibrated for the sums of a request: everything about it follows from public facts and the scenario.
 
-A ledger stores the name of a plan. The last digits of scales, movements and losses are those of one processor and one
-version of NumPy, so the name covers the request, the options and the public facts, and no computed number. A release
-that was reserved and not finished is completed with the reserved noise, where it agrees with this machine's own up to
-such digits, and this machine's proof accepts it.
+A ledger stores the name of a plan. The last digits of computed scales, movements and losses depend on the processor and
+the version of NumPy. So the name covers the request, the options and the public facts, but no computed number. A
+release that was reserved but not finished is completed with the reserved noise under two conditions: it agrees with
+this machine's noise up to such digits, and this machine's proof accepts it.
 """
 
 import hashlib

@@ -91,7 +91,7 @@ def _check(request: Request) -> None:
         )
     if any(isinstance(prior, Simulator) for prior in request.scenario.priors):
         raise Refused(
-            "A simulator draws answers of one statistic, and no check shows that they are those of this batch.",
+            "A simulator draws answers of one statistic, and nothing shows that this batch computes the same.",
             allowed="other priors in a batch",
             instead="pf.calibrate(pf.laws(scenario, statistic), guarantee), for one statistic",
         )
@@ -189,9 +189,9 @@ def _with_joint_noise(
 ) -> list[CalibratedNoise]:
     """Return correlated Gaussian noise, where what one row moves says that it has less error (M28).
 
-    Only where every answer is a sum times a public factor, since the errors of others depend on correlations; and where
-    values are listed, since on an interval the movement by rounding is known of each sum alone.
-    Unless the options require it, it is proven by the bound of independent noise alone, which takes no longer.
+    Every answer has to be a sum times a public factor, since the errors of other answers depend on correlations. The
+    values have to be listed: on an interval the movement by rounding is known for each sum alone. Unless the options
+    require more, only the bound of independent noise is tried, which takes no longer.
     """
     alone = min(
         (one for one in found if isinstance(one.calibration.noise, Gaussian)),
@@ -247,8 +247,8 @@ def _by_cell(noise: CalibratedNoise, end: float | None) -> CalibratedNoise:
 def _families(options: PlanOptions, secret: AnySecret) -> list[Family]:
     """Return the families to try: for a pure guarantee Laplace, for others Gaussian too; the smaller error decides.
 
-    For first values Laplace alone: chains forget them, so from some step on Gaussian noise would have the smaller
-    error, which an account could not add to its total, and which only a coupling of all rows bounds along a chain.
+    For first values Laplace alone. Chains forget them, so from some step on Gaussian noise would have the smaller
+    error. But along a chain only a coupling of all rows bounds its loss, and an account could not add it to its total.
     """
     if wants_joint(options.noise):
         return [Gaussian]

@@ -113,9 +113,9 @@ def _too_many_values(noise: CalibratedNoise) -> bool:
 def _rows_move_less(noise: CalibratedNoise) -> bool:
     """Return whether a row of less weight loses less than one of the largest weight, which the terms describe.
 
-    Where weights define kinds of rows, none is between 0 and the largest. Else under each prior: w·φ with noise reveals
-    as much as φ with noise of 1/w times the scale, and in these families larger noise is smaller noise with more noise
-    added.
+    Where weights define kinds of rows, none is between 0 and the largest. Else this has to hold under each prior. w·φ
+    with noise reveals as much as φ with noise of 1/w times the scale. In these families larger noise is smaller noise
+    with further noise added.
     """
     weights = noise.public.weights
     known = not weights.grids or weights.kinds is not None
@@ -204,10 +204,10 @@ def _movements_of_classes(noise: CalibratedNoise, prior: GaussianMixture) -> dic
 
 
 def _movement(noise: CalibratedNoise, laws: Callable[[Sequence[GroupSize] | None], Laws]) -> float:
-    """Return how far all sums move, of a group of any size, were the least noise in all cells.
+    """Return how far a group of any size moves all sums, in units of the cells with the least noise.
 
-    Losses depend on movements in units of the noise's scale. So what moves cells that have more noise counts as so much
-    shorter; along one coupling the loss of a release about a group is at most that of the longest of these.
+    Losses depend on movements relative to the scale of the noise. So a movement of noisier cells counts as shorter, in
+    proportion. Along one coupling the loss of a release about a group is at most that of the longest movement.
     """
     least, norm = noise.least_noise, noise.calibration.noise.norm
     lengths = [(laws(block.sizes).winf(norm).length, block.noise) for block in noise.blocks]

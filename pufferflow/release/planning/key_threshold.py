@@ -1,23 +1,24 @@
-"""Keys of the answer that the data chooses: the noisy number of rows with which a key appears, and what that costs.
+"""Keys of the answer that the data chooses: the noisy number of rows from which a key appears, and what that costs.
 
-Keys are taken from the rows that are read, so a unit may have keys that no other unit has: no more than rows of it are
-read. Each key has a noisy number of rows, and appears where that is above a threshold.
+Keys are taken from the rows that are read, so a unit may have keys that no other unit has. At most `rows` rows of a
+unit are read. A key appears if its noisy number of rows is above a threshold.
 
-Statement: if the noisy sums of listed keys keep (ε, δ') (or the same of a Rényi order), and no unit makes a key appear
-that only it has but for a probability τ, then the keys that appear, with their sums, keep (ε, τ + (1−τ)δ').
+Statement. Let the noisy sums of listed keys keep (ε, δ'), or the same of a Rényi order. Let τ bound the probability
+that a unit makes a key appear that only it has. Then the keys that appear, with their sums, keep (ε, τ + (1−τ)δ').
 
-Proof: let P be the law of the answer without the unit. With it, the keys of others and the unit's own ones have noises
-that are independent, so the law is (1−τ)Q + τR: Q is the law of the keys of others, of which the unit moves the sums of
-some, and R that of answers with a key of its own. Which of the others' keys appear is a function of their noisy sums,
-so P and Q keep (ε, δ'). As P = (1−τ)P + τP, both laws are mixtures, in equal parts, of what keeps that and of a rest of
-mass τ. This is also what makes it add up: releases that are chosen one after another have an event, of the noise alone,
-with mass 1−Στ or more, on which they are those of listed keys.
+Proof. Let P be the law of the answer without the unit. With the unit, the noises of its own keys and of others' keys
+are independent, so the law is (1−τ)Q + τR. Q is the law of the keys of others, where the unit moves some of the sums. R
+is the law of answers with a key that only the unit has. Which of the others' keys appear is a function of their noisy
+sums, so P and Q keep (ε, δ'). As P = (1−τ)P + τP, both laws are mixtures with equal weights: of P or Q, and of a rest
+of mass τ. This also makes releases add up, adaptively. An event of the noise alone, with mass 1−Στ or more, makes all
+of them releases of listed keys.
 
-τ is the largest 1 − Π(1 − p(r_j)) over rows r_1 + … + r_m ≤ `rows` in keys of their own, where p(r) is the probability
-that a noisy r is above the threshold. Noise beyond 0 has a falling density, so −log(1−p) is convex in r as far as the
-threshold, and over r it is largest at one of both ends: all rows alone, or all in one key. If so many rows are read in
-each of some groups, and no key has rows of two of them, that is so in each. For single rows and Laplace noise of scale
-b it is the threshold 1 + b·log(1/2τ) of partition selection, and half a step of the grid less.
+τ is the largest 1 − Π(1 − p(r_j)) over rows r_1 + … + r_m ≤ `rows` in keys of the unit alone. Here p(r) is the
+probability that a noisy r is above the threshold. Noise beyond 0 has a falling density, so −log(1−p) is convex in r up
+to the threshold. Hence the maximum is at one of two ends: every row in a key by itself, or all rows in one key. If so
+many rows are read in each of several groups, and no key has rows of two groups, the same holds in each group. For
+single rows and Laplace noise of scale b, partition selection has the threshold 1 + b·log(1/2τ). This one is half a step
+of the grid less.
 """
 
 import math
@@ -47,8 +48,8 @@ _SURELY: Final = 0.99
 class KeyThreshold:
     """The noisy number of rows above which a key appears, for a noise on its `grid`.
 
-    With probability `delta` or less it makes a key appear that only one unit has, of which so many `rows` are read in
-    each of so many `groups`, of which no key has two.
+    A key that only one unit has appears with probability `delta` at most. At most `rows` rows of a unit are read in
+    each of `groups` groups, and no key has rows of two groups.
     """
 
     noise: Noise
@@ -80,8 +81,8 @@ def least_threshold(noise: Noise, rows: int, delta: float, groups: int = 1) -> K
     """Return the least threshold on the grid of a noisy number of rows with which keys cost at most δ."""
     if not isinstance(noise, Laplace | Gaussian):
         raise Refused(
-            f"Keys that the data chooses, with {type(noise).__name__} noise on the number of their rows.",
-            allowed="pf.Laplace or pf.Gaussian, whose tails beyond a threshold are known for sure",
+            f'keys="discover" with {type(noise).__name__} noise on the number of rows of each key.',
+            allowed="pf.Laplace or pf.Gaussian, whose tail probabilities have proven bounds",
             instead="noise=pf.Laplace",
         )
     grid = grid_below(noise)
@@ -139,14 +140,14 @@ def _of_any(chance: float, times: int) -> float:
 def _check_delta(promise: Guarantee) -> None:
     if not isinstance(promise, Approx | ApproxRenyi):
         raise Refused(
-            f'keys="discover" under {promise!r}: that a key appears depends on its rows, and with some probability of '
-            "one unit alone.",
+            f'keys="discover" under {promise!r}: a key of one unit alone may appear, with a small probability that '
+            "only a delta covers.",
             allowed="a guarantee with a delta, pf.Approx or pf.ApproxRenyi; or listed keys",
             instead=f"pf.Approx({1.0 if math.isinf(promise.epsilon) else promise.epsilon:g}, 1e-6)",
         )
     if promise.delta < LEAST_KEYS_DELTA:
         raise UsageError(
-            f'keys="discover" and the delta {promise.delta:g}: half of it is for keys of one unit alone.',
+            f'keys="discover" and the delta {promise.delta:g}: too small, as half of it is for keys of one unit alone.',
             allowed=f"a delta of {LEAST_KEYS_DELTA:g} or more, well below one over the number of units",
             instead="pf.Approx(1.0, 1e-6), or listed keys",
         )

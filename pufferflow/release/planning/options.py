@@ -29,7 +29,7 @@ _MOST_SUMS: Final = 9
 @suggests_arguments
 @dataclass(frozen=True)
 class Within(InNotebooks):
-    """Each answer, by itself, is within `error` of what it would be without noise, with probability `confidence`.
+    """An accuracy: with probability `confidence` each single answer is within `error` of its value without noise.
 
     >>> Within(5, confidence=0.95)
     Within(error=5.0, confidence=0.95)

@@ -1,11 +1,11 @@
 """Public facts that noise and cost rest on: read when planning, and compared with the source when releasing.
 
-Noise is made for the patterns of correlated groups, or for one that covers them; a cost names the positions of their
-rows, the first and last of all, and the clock. So a digest of exactly these is compared, and of the keys of the answer
-where they are those of the rows. The number of groups of a pattern is not in it: a further group of a known pattern
-loses as much as those before. The digest need not be taken again where files have the versions that they had before
-they were read, or where all public columns of the rows have the fingerprint that they had before. Nothing is read, and
-so nothing is compared, where rows are independent, and under `Presence`, where patterns are private.
+Noise is made for the patterns of correlated groups, or for one pattern that covers them. A cost names the positions of
+their rows, the first and last of all, and the clock. So a digest of exactly these is compared, and of the keys of the
+answer where they are those of the rows. The number of groups of a pattern is not in it: a further group of a known
+pattern loses as much as those before. An old digest is still valid if the files have the versions that they had before
+they were read. It is also valid if all public columns of the rows have the same fingerprint as before. Nothing is read
+or compared where rows are independent, and under `Presence`, where patterns are private.
 """
 
 import hashlib
@@ -196,8 +196,8 @@ class SourceDigest:
         """Return the digest as of now; refuse a source whose facts have changed."""
         if self.version.snapshot.outdated:
             raise SourceError(
-                "A file was written anew, or is gone, since the source was planned with. Nothing was released.",
-                allowed="files that stay as they are between plan and release",
+                "A file of the source was rewritten or removed after the plan was made. Nothing was released.",
+                allowed="files that do not change between plan and release",
                 instead="scanning the files again, such as pl.scan_parquet(…), and another plan",
             )
         if not any(self.facts):
@@ -316,7 +316,7 @@ class PublicMetadata:
         order = _order_of(prior, scenario.secret)
         if not prior.independent_rows and order == BY_POSITION and not scenario.start_known:
             raise UsageError(
-                "The prior or the secret depends on the start of sequences, which is not known.",
+                "The prior or the secret depends on where sequences start, which is unknown.",
                 allowed="a scenario with the start of all sequences",
                 instead='pf.Scenario(..., start="2026-01-01")',
             )

@@ -1,13 +1,13 @@
 """Public weights of a request: read when planning, and compared with the source when releasing.
 
-A row moves a sum by its weight times what it moves φ. So tables are those of a row with the largest weight, of which
-others move less. Of independent rows only one moves, by its joint weights: weights that are 0 or 1 say which groups a
-row is in, and of groups that no row shares the largest loss counts (M27). Rows that may move together, in any way, move
-a cell by all their weights, whatever their signs. Rows that depend on each other in known ways have shares of the
-largest weight in patterns: what they reveal, and how far translated ones move a sum, grows with the shares.
+A row moves a sum by its weight times the movement of φ. So tables describe a row with the largest weight; other rows
+move less. Of independent rows only one moves, by its joint weights. Weights of 0 or 1 say which groups a row is in, and
+of groups that no row shares the largest loss counts (M27). Rows that may move together, in any way, move a cell by all
+their weights, whatever their signs. Rows that depend on each other in known ways have shares of the largest weight in
+patterns: what they reveal, and how far translated ones move a sum, grows with the shares.
 
-Kinds of rows in order are those of public weights of 0 and 1 of which each selected row has one, as groups with bounds
-of their own give. The largest weight at a step is that of any unit, whichever kinds its rows have. Where all units of a
+Rows have kinds if public weights are 0 or 1 and each selected row has exactly one 1. Groups with bounds of their own
+are an example. The largest weight at a step is over all units, whichever kinds their rows have. Where all units of a
 pattern are of one kind each, their rows move the sums of that kind and no others.
 """
 
@@ -98,10 +98,10 @@ class PatternsByKind:
         return cls(by_kind, tuple(engine.patterns(own, scenario, orders) for own in chosen))
 
     def kinds_of(self, order: PositionMode, pattern: Pattern) -> list[int] | None:
-        """Return the kinds that the units of a pattern may be of; None if some of them may have rows of several kinds.
+        """Return the kinds that the units of a pattern may have; None if a unit may have rows of several kinds.
 
-        Each unit of the pattern has one `by_kind` with the same rows, selected or not; and if that is of one kind, the
-        unit is as it is where only this kind is selected.
+        Each unit of the pattern also has a pattern in `by_kind`, with the same rows, selected or not. If that has one
+        kind, the unit has the same pattern when only this kind is selected.
         """
         by_kind = self.by_kind[order]
         if (

@@ -16,14 +16,14 @@ with densities that fall to both sides, it costs no more. So the pairs of points
 
 Where a row moves all sums of a batch jointly on an interval: the corners of their functions (M7).
 
-A row moves from x to x'. Between its knots each function is a line, so the norm of the movement, which is convex in x
-and in x', is largest at knots or at limits there. A square is no line: it may be at either end of its
-range whatever the others are, which bounds the movement from above.
+A row moves from x to x'. Between its knots each function is a line, so the norm of the movement is convex in x and in
+x'. Hence it is largest at knots, or at limits there. A square is no line: it may be at either end of its range whatever
+the others are, which bounds the movement from above.
 
 The sums of rows that may be absent, with their weights, as tables: φ at every point times the bounds of the weight.
 
-What a row adds to the sums, w∘φ(x), is linear in each weight. So between two rows, and between a row and none, the
-norm of the movement is largest where every weight is at one of its bounds, or is 0: where it is missing (M7).
+What a row adds to the sums, w∘φ(x), is linear in each weight. Consider the movement between two rows, or between a row
+and none. Its norm is largest if every weight is at one of its bounds, or is 0 where it is missing (M7).
 """
 
 from collections.abc import Iterable, Sequence
@@ -271,10 +271,10 @@ MOST_CORNERS: Final = 512
 def corners(lined: Sequence[OnInterval | None], folding: Folding, *, from_nothing: bool) -> Floats:
     """Return the rows of all functions at the corners, in steps, of shape (rows, corners); None is always 1.
 
-    Values are a little larger than they are (`_slack`), which covers the rounding of all of them. A set of functions of
-    which few are above 0 at once moves as far as it can, whatever the others do. Of very many corners only the ends of
-    each function's range are kept, all low and all high, and where rows come `from_nothing` (whose value is 0) also all
-    of them as far from 0 as they can be.
+    Values are enlarged a little (`_slack`), which covers all rounding. A set of functions of which few are above 0 at
+    once moves as far as it can, whatever the others do. Very many corners are replaced by the ends of the ranges: all
+    functions low, and all high. If rows come `from_nothing` (whose value is 0), a third corner has all functions as far
+    from 0 as possible.
     """
     alone = [lined[place] for place in folding.places]
     states = folding.states()
@@ -331,8 +331,8 @@ def _columns(lined: Sequence[OnInterval | None]) -> Floats | None:
 def _slack(lined: Sequence[OnInterval | None]) -> float:
     """Return by how much the longest movement grows if each function is rounded to steps, relatively.
 
-    A movement of r steps from end to end becomes at most two steps longer, and the longest of all functions together is
-    no shorter than that of any one of them.
+    A movement of r steps from end to end becomes at most two steps longer. The longest movement of all functions
+    together is at least that of any one of them.
     """
     sloped = [one for one in lined if one is not None and not one.square and not one.pieces.flat]
     return sum(2 / max(one.high - one.low, 1) for one in sloped) * (1 + 2.0**-20)

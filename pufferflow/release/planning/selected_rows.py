@@ -1,13 +1,13 @@
 """The rows that a release selects, by its filters and keys, those of one unit that may be absent, and their exact sums.
 
-A unit of r rows moves a cell by r at most. If these are r rows in each of g groups, and no cell of the answer has rows
-of two groups, cells are moved by r each, g of them: ‖(r, …, r)‖ is r·g in the norm 1, and r·√g in the norm 2. Splitting
+A unit of r rows moves a cell by r at most. Let it have r rows in each of g groups, and let no cell of the answer have
+rows of two groups. Then it moves g cells by r each: ‖(r, …, r)‖ is r·g in the norm 1, and r·√g in the norm 2. Splitting
 the rows of a group further makes no vector longer. With a limit on groups alone all rows may be in one group, so that
 nothing is gained.
 
-Accounts compose exact sums exactly (M23). A batch has them if all its rows are in one cell, each an independent draw
-from a table, and every row adds whole steps that follow from a value of a finite domain. Other batches are counted by
-the exposures of their costs alone.
+Accounts compose exact sums exactly (M23). A batch has them if all its rows are in one cell and each is an independent
+draw from a table. Every row also has to add whole steps that follow from a value of a finite domain. Other batches are
+counted by the exposures of their costs alone.
 """
 
 import hashlib
@@ -58,8 +58,8 @@ def present(request: Request, secret: Presence) -> Pattern:
     """Return the pattern of a unit that may be absent: as many rows as it may have, in one cell if that may be."""
     if secret.rows is None:
         raise UsageError(
-            f"How many rows one {secret.within!r} may have is private too, and no limit is declared.",
-            allowed="the most rows of a unit that are read; others are left out",
+            f"The number of rows of one {secret.within!r} is private too, so it needs a declared limit.",
+            allowed="the largest number of rows of a unit; further ones are not read",
             instead=f"pf.Presence({secret.within!r}, ..., rows=10)",
         )
     if secret.groups is None:
@@ -85,9 +85,9 @@ def more_may_leave(unit: str, within: Sequence[str]) -> Refused:
     """Return the error for units that may come and go together with an unlimited number of others in their group."""
     together = ", ".join(map(repr, within))
     return Refused(
-        f"Rows depend on each other within {together}, and the secret is whether the rows of one {unit!r} are there.",
+        f"The secret is whether rows of one {unit!r} exist, but rows of several are correlated within {together}.",
         allowed=f"pf.AnyCorrelation() with within={unit!r}, or pf.Independent()",
-        instead=f"pf.Presence({within[0]!r}, rows=...), which hides all that depend on each other",
+        instead=f"pf.Presence({within[0]!r}, rows=...), which hides all rows that depend on each other",
     )
 
 

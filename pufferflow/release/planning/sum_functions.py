@@ -121,7 +121,7 @@ class TupleTables:
         sizes = [table.shape[1] for table in self._tables]
         if math.prod(sizes) > (3**10 if self.from_nothing else _MOST_PLACES):
             raise Refused(
-                f"Sums of {sum(size > 1 for size in sizes)} columns in one batch: all corners of them are compared.",
+                f"Sums of {sum(size > 1 for size in sizes)} columns in one batch: too many extreme values to compare.",
                 allowed="sums of at most 10 columns on intervals",
                 instead="batches of fewer columns, each with a share of the budget; or pf.learning.PrivateRidge",
             )
@@ -450,8 +450,8 @@ def _number_of_pairs(secret: ValueSecret) -> int:
 
 
 NO_SLOPE = (
-    "what jumps on an interval has no slope, so rows of a group were taken to move in any way; a batch without counts, "
-    "histograms and quantiles, or pf.Bins as the domain, says more"
+    "counts, histograms and quantiles jump on an interval, so rows of a group were taken to move in any way. "
+    "A batch without them, or pf.Bins as the domain, may need less noise"
 )
 
 
@@ -486,9 +486,8 @@ class Tables(NamedTuple):
 def tables_of(prior: Prior, secret: AnySecret, functions: SumFunctions) -> list[Tables]:
     """Return representations of all sums, each of which moves at least as far as they do: the shortest one counts.
 
-    On an interval a row may move between any two corners. If it moves less than from end to end (because pairs are
-    close, or because it moves along with another row), functions are replaced by linear ones that have everywhere their
-    steepest slope.
+    On an interval a row may move between any two corners. It may move less than from end to end, if pairs are close or
+    if it moves along with another row. Then each function is replaced by a linear one with its steepest slope.
     """
     if (factors := functions.factors) is not None:
         return [_weighted(one, factors) for one in tables_of(prior, secret, functions.unweighted())]

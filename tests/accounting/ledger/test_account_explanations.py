@@ -67,7 +67,7 @@ CASES = {
             pf.MarkovChain.between([[0.85, 0.05], [0.05, 0.85]], [[0.95, 0.15], [0.15, 0.95]])
         ),
         {"bound": pf.Messages()},
-        "how soon it is forgotten is not one number",
+        "how soon that ends is not one number",
     ),
     "gaussian noise": (
         scenario_of(pf.MarkovChain(STAY)),
@@ -178,7 +178,7 @@ def test_nothing_is_claimed_of_rows_whose_value_is_not_hidden(ledger, name):
     frame = FRAME.with_columns(ill=pl.lit(0)) if name == "elsewhere" else FRAME
     pf.protect(frame, scenario).private_sum("level").plan(pf.Pure(0.5)).release(account)
     assert account.differential_privacy() is None
-    assert "nothing is said of a row's" in account.explain()
+    assert "nothing is said about a row's" in account.explain()
     assert account.budget().what_if[0].epsilon is None
 
 

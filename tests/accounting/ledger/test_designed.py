@@ -234,7 +234,7 @@ def test_no_design_where_other_outputs_could_use_the_same_delta(tmp_path):
         )
         one.plan(pf.Pure(1.0)).release(noisy)
         with pytest.raises(
-            pf.Refused, match="the account counts by standard deviations of Gaussian noise"
+            pf.Refused, match="about these rows by standard deviations of Gaussian noise"
         ):
             noisy.design(one).release(noisy)
         fresh.design(one, pf.Approx(1.0, 0.1)).release(fresh)
@@ -394,7 +394,7 @@ REFUSALS = {
     "two queries": (
         lambda one: one.design(batch().private_count(pl.col("test") < 1, name="n")),
         pf.Refused,
-        "design of",
+        "can be designed for",
     ),
     "a mean": (
         lambda one: one.design(pf.protect(ROWS, SCENARIO).private_mean("test")),
@@ -406,18 +406,18 @@ REFUSALS = {
         pf.Refused,
         "in groups",
     ),
-    "no rows": (
+    "No rows are selected": (
         lambda one: one.design(pf.protect(ROWS, SCENARIO).filter(ward=9).private_sum("test")),
         pf.Refused,
-        "no rows",
+        "No rows are selected",
     ),
     "too many rows": (lambda one: one.design(batch(rows=WIDE)), pf.Refused, "probabilities"),
     "labels": (
         lambda one: one.design(batch(), outputs=["a", "b"]),
         pf.UsageError,
-        "finite numbers",
+        "no finite number",
     ),
-    "twice": (lambda one: one.design(batch(), outputs=[1, 1]), pf.UsageError, "finite numbers"),
+    "twice": (lambda one: one.design(batch(), outputs=[1, 1]), pf.UsageError, "no finite number"),
     "no loss": (lambda one: one.design(batch(), loss="manhattan"), pf.UsageError, "loss is"),
     "an equal loss": (
         lambda one: one.design(batch(), loss=lambda *_: 1.0),
@@ -429,7 +429,7 @@ REFUSALS = {
     "no account": (
         lambda one: one.design(batch()).release(None),
         pf.UsageError,
-        "without an account",
+        "without its account",
     ),
 }
 

@@ -128,7 +128,7 @@ def test_what_was_spent_under_a_belief_that_is_refused_now_can_be_read(name, tmp
         assert {entry.release_id: entry.state for entry in account.history()} == told["states"]
         assert 0.25 < account.spent().epsilon <= told["spent"] * (1 + 1e-9)
         assert numbers(account.release("first")) == told["releases"]["first"]
-        assert ("refused by now" in account.explain()) == (name in REFUSED)
+        assert ("this version refuses the prior" in account.explain()) == (name in REFUSED)
         assert account.budget().spent == account.spent().epsilon
         assert account.scenario.fingerprint == told["scenario"]
 
@@ -154,7 +154,7 @@ def test_a_ledger_with_refused_beliefs_has_a_page(tmp_path):
     with opened("refused", tmp_path) as ledger:
         page = ledger.report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert all(name in page for name in REFUSED)
-    assert page.count("refused by now") == len(REFUSED)
+    assert page.count("version refuses the prior") == len(REFUSED)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -101,7 +101,7 @@ def test_a_ledger_at_rest_that_is_written_elsewhere(filled, monkeypatch, tmp_pat
             del reader
             os.utime(filled, ns=(1, 1))
 
-        with pytest.raises(pf.LedgerError, match="written while it was read"):
+        with pytest.raises(pf.LedgerError, match="wrote the ledger while it was read"):
             ledger._log.read(meanwhile)
         assert looked_at(ledger, tmp_path) == pytest.approx(2.0)
 
@@ -118,7 +118,7 @@ def test_entries_that_cannot_be_seen(left_open, ending, monkeypatch, tmp_path):
         Path(f"{left_open}-shm").unlink()
     else:
         Path(f"{left_open}-journal").write_bytes(b"x")
-    with pytest.raises(pf.LedgerError, match="without them it would be an older one"):
+    with pytest.raises(pf.LedgerError, match="Without them it would be an older ledger"):
         Ledger(left_open)
 
 
@@ -187,7 +187,7 @@ def test_shared_file_systems(filled, monkeypatch, tmp_path, kind):
 def test_shared_file_systems_with_a_log(left_open, monkeypatch, tmp_path):
     """Entries in a log on a shared file system are out of reach."""
     mounts(monkeypatch, tmp_path, (left_open.parent, "nfs4"))
-    with pytest.raises(pf.LedgerError, match="without them it would be an older one"):
+    with pytest.raises(pf.LedgerError, match="Without them it would be an older ledger"):
         Ledger(left_open)
 
 

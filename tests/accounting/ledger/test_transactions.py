@@ -31,7 +31,7 @@ def test_a_handler_that_asks_the_ledger(ledger, account):
 
     def work(appender):
         for ask in asked:
-            with pytest.raises(pf.UsageError, match="this very thread"):
+            with pytest.raises(pf.UsageError, match="This thread was interrupted"):
                 ask()
         return appender.head.number
 

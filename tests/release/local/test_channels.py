@@ -255,8 +255,8 @@ def test_draws_hit_every_step_of_the_chances():
 WRONG = {
     "labels that are none": (lambda: pf.local.randomized_response("yes", 1.0), "labels is 'yes'"),
     "one label": (lambda: pf.local.randomized_response(["yes"], 1.0), "1 labels"),
-    "a label twice": (lambda: pf.local.randomized_response(["a", "a"], 1.0), "not different"),
-    "NaN as a label": (lambda: pf.local.randomized_response([math.nan, 1.0], 1.0), "not different"),
+    "a label twice": (lambda: pf.local.randomized_response(["a", "a"], 1.0), "are equal"),
+    "NaN as a label": (lambda: pf.local.randomized_response([math.nan, 1.0], 1.0), "are equal"),
     "a list as a label": (lambda: pf.local.randomized_response([[1], [2]], 1.0), "no label"),
     "an infinite output": (
         lambda: pf.local.Channel.of([0, 1], [math.inf, 0], [[0.7, 0.3], [0.3, 0.7]]),
@@ -281,14 +281,14 @@ WRONG = {
     "epsilon 0": (lambda: pf.local.randomized_response([0, 1], 0.0), "epsilon is 0"),
     "a large epsilon": (lambda: pf.local.randomized_response([0, 1], 1e9), "epsilon is 1e"),
     "epsilon NaN": (lambda: pf.local.randomized_response([0, 1], math.nan), "epsilon is nan"),
-    "no chance of it": (lambda: pf.local.randomized_response([0, 1, 2], 1e-12), "so small"),
-    "no law": (
+    "no chance of it": (lambda: pf.local.randomized_response([0, 1, 2], 1e-12), "too small"),
+    "no probability distribution": (
         lambda: pf.local.binary_erasure([0.5, 0.5], {"a": 1.0}, 1.0),
         "first is of type list",
     ),
     "no probabilities": (
         lambda: pf.local.binary_erasure({"a": 1.5, "b": -0.5}, {"a": 1, "b": 0}, 1.0),
-        "no law",
+        "no probability distribution",
     ),
     "other labels": (
         lambda: pf.local.binary_erasure({"a": 1, "b": 0}, {"a": 1, "c": 0}, 1.0),
