@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def texts_of(module: Path) -> Iterator[str]:
-    """Yield the docstrings of a module, without their examples, and its texts with a blank; a value counts as a word."""
+    """Yield the docstrings of a module without their examples, and its texts with a blank; a value counts as a word."""
     waiting: list[ast.AST] = [ast.parse(module.read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()

@@ -6,6 +6,7 @@ reports the whole of it.
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -119,6 +120,7 @@ class AccountRequest:
                 allowed="one account for a data set",
                 instead=f"ledger.account({others[0]!r}); or separate=True, if the two are about different people",
             )
+        self._check_named(appender)
         share = Opening(self.profiles, self.keys_delta).share_of_keys(self.scenario, self.limit)
         appender.append(
             Opened(
@@ -131,6 +133,22 @@ class AccountRequest:
                 rules=RULES,
             )
         )
+
+
+    def _check_named(self, appender: Appender) -> None:
+        """Refuse a second account on the same secrets if no `dataset` says whether it is about the same people."""
+        if self.dataset is not None or self.separate:
+            return
+        for other in appender.state.accounts.values():
+            settings = set[str]()
+            with suppress(LedgerError):  # another version wrote it
+                settings = {scenario.setting for scenario in other.scenarios}
+            if self.scenario.setting in settings:
+                raise UsageError(
+                    f"The account {other.name!r} hides the same secrets, and no dataset= says whose rows they are.",
+                    allowed="a name for the people behind the rows, or one account for all their releases",
+                    instead=f"ledger.account({other.name!r}); or dataset={self.name!r}, if these are other people",
+                )
 
 
 @final
