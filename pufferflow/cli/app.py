@@ -20,7 +20,7 @@ app: Final = typer.Typer(
     name="pufferflow",
     cls=Root,
     help="Publish noisy statistics of private, correlated data. A ledger adds up what all releases reveal.",
-    epilog=f"Exit codes:\n{table()}\n\nFirst steps: pufferflow job init, then pufferflow plan job.toml, then pufferflow run job.toml",
+    epilog=f"Exit codes:\n{table()}\n\nFirst steps: pufferflow job init, then plan job.toml, then run job.toml",
     pretty_exceptions_enable=False,  # typer's show local variables, which are data
     context_settings={"help_option_names": ["--help", "-h"]},
 )

@@ -239,7 +239,7 @@ class Bins(Domain, kind="bins"):
             or isinstance(edges, str)
             or len(edges) == 0
         ):
-            raise UsageError("edges is no list of numbers.", allowed=allowed, instead=instead)
+            raise UsageError("edges is not a list of numbers.", allowed=allowed, instead=instead)
         read = tuple(
             finite_number(edge, "edges", allowed=allowed, instead=instead) for edge in edges
         )

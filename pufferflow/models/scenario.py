@@ -544,7 +544,7 @@ class Scenario(InNotebooks):
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, UsageError):
                 raise
-            problem = "The text is no stored scenario."
+            problem = "The text is not a stored scenario."
             raise UsageError(
                 problem, allowed="what to_json wrote", instead="scenario.to_json()"
             ) from error

@@ -134,7 +134,7 @@ def _listed_pairs(given: object, domain: Domain, allowed: str) -> Chosen:
             or len(cast(Sequence[Any], pair)) != 2
         ):
             raise UsageError(
-                "pairs has an entry that is no pair.", allowed=allowed, instead=instead
+                "pairs has an entry that is not a pair.", allowed=allowed, instead=instead
             )
         a, b = (
             domain.read(value, "a value of pairs", "pairs has", "")
