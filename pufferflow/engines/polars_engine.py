@@ -37,7 +37,7 @@ PUBLIC, PRIVATE = "reading public columns", "reading rows"
 @final
 @dataclass(frozen=True, eq=False)
 class PolarsEngine(Engine):
-    """A lazy frame, and the table that it was made of, as long as that exists."""
+    """A lazy frame, and the table from which it was made, as long as that exists."""
 
     frame: pl.LazyFrame
     given: Any = None

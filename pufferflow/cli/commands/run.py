@@ -153,18 +153,20 @@ def _check(period: str | None, since: str | None, until: str | None, revision: i
     if since is None:
         if until is not None:
             raise UsageError(
-                "There is an --until and no --since.",
+                "--until is given without --since.",
                 allowed="both",
                 instead=f"--since … --until {until}",
             )
         return
     if period is not None:
         raise UsageError(
-            "There is a --period and a --since.", allowed="one of them", instead=f"--since {since}"
+            "--period and --since are given together.",
+            allowed="one of them",
+            instead=f"--since {since}",
         )
     if revision != 1:
         raise UsageError(
-            "There is a --since and a --revision.",
+            "--since and --revision are given together.",
             allowed="a revision of one period",
             instead="--period",
         )
