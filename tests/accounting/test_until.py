@@ -109,7 +109,7 @@ def test_releases_that_begin_before_the_end_count(account_of):
 def test_what_is_no_end_is_refused(account_of, until):
     """Ends before the next release, and names of nothing."""
     scenario, plan = planned()
-    with pytest.raises(pf.UsageError, match=r"not before the end|name of one day|until is"):
+    with pytest.raises(pf.UsageError, match=r"not before the end|names no day|until is"):
         account_of(scenario).forecast(plan, every="1d", until=until)
 
 

@@ -90,7 +90,7 @@ def _check_is_kept(folder: Path, address: str) -> bool:
 def _check_no_second(ledger: str | None) -> None:
     if ledger is not None:
         raise UsageError(
-            "A report on a ledger, and a --ledger.",
+            "--ledger is given with a ledger.",
             allowed="--ledger with the folder of a release",
             instead="no --ledger",
         )
