@@ -78,7 +78,7 @@ def first_line(kind: type) -> str:
     """Return the first sentence of a class's docstring, as plain text.
 
     >>> first_line(Card)
-    'What a notebook shows of a value: texts alone, from public facts and published numbers.'
+    'What a notebook shows for a value: texts alone, from public facts and published numbers.'
     """
     paragraph = (inspect.getdoc(kind) or "").partition("\n\n")[0]
     sentence, full_stop, _ = " ".join(paragraph.split()).partition(". ")

@@ -70,7 +70,7 @@ class Period(InNotebooks):
         if start is None or _label(start, every) != label:
             raise UsageError(
                 f"The period is {quoted(label)}, and the name of one {every} is needed.",
-                allowed=f"one {every} from {_YEARS[0]} on, written like {_EXAMPLES[every]}",
+                allowed=f"periods from {_YEARS[0]} on, written like {_EXAMPLES[every]}",
                 instead=f'"{_EXAMPLES[every]}"',
             )
         return cls(every, start, zone)

@@ -166,8 +166,8 @@ def _fitting() -> Iterator[object]:
 
 
 _ARRAYS = (
-    "a frame and the name of its target, model.fit(frame, y='pay'), under a scenario; or arrays X and y where rows are "
-    "independent or may depend in any way"
+    "model.fit(frame, y='pay') under a scenario; or arrays X and y, whose rows are independent or may depend on each "
+    "other in any way"
 )
 
 

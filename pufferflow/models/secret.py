@@ -397,8 +397,8 @@ class Presence(_OptionalColumn, kind="presence"):
 
 
 ROW: Final = "(each row)"
-"""The column of units where each row is one: it is made when a frame is protected, and nothing filters or groups by it,
-since numbers would change if a row before were not there."""
+"""The column of units if each row is one, made when a frame is protected. Nothing can filter or group by it, since its
+numbers would change if an earlier row were not there."""
 
 
 @final
