@@ -384,5 +384,5 @@ def test_a_pickled_model_has_no_private_row():
     assert (again.coef_ == model.coef_).all()
     engines = again.plan_.request.engine, again.plan_.mechanism.table.rows.engine
     assert [engine.frame.collect().height for engine in engines] == [0, 0]
-    with pytest.raises(pf.UsageError, match="of 0 rows"):
+    with pytest.raises(pf.UsageError, match="The table has 0 rows"):
         again.plan_.release()

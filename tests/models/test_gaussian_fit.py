@@ -192,7 +192,7 @@ def test_what_does_not_look_so_is_noted():
         pf.Reference("r", rows), "x", "unit", covariance="ar1", order_by="hour"
     ).provenance.notes
     assert "1 rows without a value, a group or a place were left out" in notes
-    assert any(note.startswith("values are no Gaussian's (skewness") for note in notes)
+    assert any(note.startswith("values are not Gaussian (skewness") for note in notes)
     wave = {
         "hour": range(600),
         "x": (np.sin(np.arange(600) * np.pi / 12) + rng.normal(size=600) / 4).tolist(),

@@ -425,7 +425,7 @@ def shape_of(values: Floats) -> list[str]:
     if abs(skew) < _SKEWED and tails < _HEAVY:
         return []
     return [
-        f"values are no Gaussian's (skewness {skew:.1f}, excess kurtosis {tails:.1f}; both 0 if they were)"
+        f"values are not Gaussian (skewness {skew:.1f}, excess kurtosis {tails:.1f}; a Gaussian has 0 for both)"
     ]
 
 
@@ -650,4 +650,4 @@ def _no_product(values: Floats, group: Indices, gaps: Indices | None, between: f
         return []
     seen, believed = found[earlier, later], between * across[earlier, later]
     what = f"column {later + 1} of a row correlates with column {earlier + 1} of the row before by {seen:.2f}"
-    return [f"{what}, under covariances that are products by {believed:.2f}"]
+    return [f"{what}; covariances that are products give {believed:.2f}"]
