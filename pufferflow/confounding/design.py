@@ -284,7 +284,7 @@ class _Program:
     limits: list[tuple[_Blocks, Floats]] = field(default_factory=list[tuple[_Blocks, Floats]])
 
     def variables(self, count: int) -> int:
-        """Return the first of so many new variables."""
+        """Return the first of that many new variables."""
         self.width += count
         return self.width - count
 

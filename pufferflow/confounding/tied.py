@@ -138,7 +138,7 @@ class _Extremes:
 def tied_cells(
     noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], correlation: float, most: int
 ) -> Cells:
-    """Return cells of two tied noises of scale 1, at most so many on each side; answers begin at 0."""
+    """Return cells of two tied noises of scale 1, at most that many on each side; answers begin at 0."""
     edges = [_edges(noise, own, most) for noise, own in zip(noises, answers, strict=True)]
     points, places = np.unique(np.stack(answers, axis=1), axis=0, return_inverse=True)
     extremes = _Extremes.of((np.diff(edges[0])[:, None], np.diff(edges[1])[None, :]))

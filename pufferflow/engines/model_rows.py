@@ -57,7 +57,7 @@ def without_rows(engine: Engine) -> Engine:
 
 
 def rows_at_once(columns: int) -> int:
-    """Return how many rows of so many columns are handled at once."""
+    """Return how many rows with that many columns are handled at once."""
     return max(AT_ONCE // (_NUMBER * columns), 1)
 
 

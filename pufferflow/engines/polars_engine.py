@@ -156,7 +156,7 @@ def collect(frame: pl.LazyFrame, what: str = PRIVATE) -> pl.DataFrame:
 
 
 def batches(frame: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
-    """Run one streaming query, and yield its rows in their order, at most so many at once.
+    """Run one streaming query, and yield its rows in their order, at most that many at once.
 
     Polars reads a few groups of rows of a file ahead. Ctrl-C is heard between two batches.
     """

@@ -99,7 +99,7 @@ class WhatIf(msgspec.Struct, frozen=True):
 
 @final
 class Memory(msgspec.Struct, frozen=True):
-    """How long a row is remembered under a prior: what is `left` of it after so many `steps`, from 1 down to 0.
+    """How long a row is remembered under a prior: what is `left` of it after each of the `steps`, from 1 down to 0.
 
     `measure` is a total variation or a correlation. `step` is one step as a user types it, "1" where rows are counted.
     `forgotten` is the number of steps after which 1 % is left, None if that is beyond the range of `steps`.

@@ -83,7 +83,7 @@ def forgotten_after(prior: Prior, left: float = FORGOTTEN) -> int | None:
 
 
 def _kernels_over(prior: MarkovChain, steps: int) -> Floats:
-    """Return the kernels over so many steps, from each phase or, if matrices do not repeat, from each time."""
+    """Return the kernels over that many steps, from each phase or, if matrices do not repeat, from each time."""
     kernels = prior.kernels
     if prior.period is None:
         windows = np.broadcast_to(np.eye(prior.states), kernels.shape)

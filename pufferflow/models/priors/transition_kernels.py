@@ -154,7 +154,7 @@ def whole_positions(positions: Floats) -> Indices:
 
 
 def normalised(rows: Floats) -> Floats:
-    """Return rows with sum 1; those whose sum is 1 but for rounding stay as they are."""
+    """Return rows with sum 1; those whose sum is 1 up to rounding stay unchanged."""
     sums = rows.sum(axis=-1, keepdims=True)
     return np.where(np.abs(sums - 1) <= rows.shape[-1] * UNIT, rows, rows / sums)
 
