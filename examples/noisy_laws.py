@@ -4,7 +4,7 @@ The answer is a count over twenty hours of one household. Its law depends on a s
 and the two laws overlap the more noise is added. For each bound the script calibrates Laplace noise to ε = 1 in the
 Rényi sense of order 4 and draws, side by side, both noisy densities (above) and the log of their ratio with the band
 that a pure guarantee of the same ε would allow (below). The exact bound needs the least noise. Run it as
-`python examples/noisy_laws.py [FILE.svg]`; without matplotlib (`pip install "pufferflow[report]"`) it prints the table
+`python examples/noisy_laws.py [FILE.svg]`; without matplotlib (`pip install ".[report]"`) it prints the table
 alone.
 """
 
@@ -66,7 +66,7 @@ def main() -> None:
         table.add_row(name, f"{calibration.noise.scale:.3f}", f"± {half:.1f} hours", f"{true:.3f}")
     Console().print(table)
     if find_spec("matplotlib") is None:
-        print('For the picture: pip install "pufferflow[report]"')
+        print('For the picture: pip install ".[report]"')
         return
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "noisy_laws.svg")
     draw(low, high, {name: calibration.noise for name, calibration in found.items()}, path)

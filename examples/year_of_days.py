@@ -6,7 +6,7 @@ is published, and an account totals the loss of all days. Adding up the losses o
 privacy would, is no proof here and still charges more and more; group privacy is a proof and charges 24 hours a day;
 messages along the chain (M20) are a proof, and their total converges.
 
-Run it as `python examples/year_of_days.py [days] [picture.png]`. It needs matplotlib: pip install 'pufferflow[report]'.
+Run it as `python examples/year_of_days.py [days] [picture.png]`. It needs matplotlib: pip install '.[report]'.
 """
 
 import sys

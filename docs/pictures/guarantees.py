@@ -20,7 +20,7 @@ def odds(epsilon: float) -> float:
 def epsilon_as_odds() -> Sheet:
     """Draw what an adversary can know at most, in a hundred cases."""
     sheet = Sheet(
-        "From even odds, how often can somebody who saw the numbers be right?",
+        "From even odds, how often can a reader of the numbers be right?",
         760,
         260,
         "Fields of 100 dots for five values of ε. From even odds, an adversary is right in at most "

@@ -107,7 +107,7 @@ def night_of_a_job() -> Sheet:
         "A night of a job",
         860,
         170,
-        "A night of a job: the period ends at midnight, cron starts the run at two, the "
+        "A night of a job: the period ends at midnight, cron starts the run at three, the "
         "plan reads public columns, the ledger "
         "reserves the cost, rows are read once, a table is written, the cost is committed.",
     )

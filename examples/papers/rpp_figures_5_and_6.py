@@ -5,7 +5,7 @@ and row t correlates with it by ρ_t: L = σ = η = C = ‖a − b‖ = 1, α = 
 (Proposition F.2), no numbers; the formula is what stands beside ours. It is for secrets about the first row alone. The
 third picture has the loss of whichever row loses most, which no number of iterations hides, for an autoregression that
 is fitted to a public reference. Run it as `python examples/papers/rpp_figures_5_and_6.py [FILE.svg]`;
-without matplotlib (`pip install "pufferflow[report]"`) it prints the tables alone.
+without matplotlib (`pip install ".[report]"`) it prints the tables alone.
 """
 
 import sys
@@ -106,7 +106,7 @@ def main() -> None:
         table.add_row(name, *(f"{of_data[steps][name]:.4g}" for steps in STEPS))
     Console(width=120).print(table)
     if find_spec("matplotlib") is None:
-        print('For the picture: pip install "pufferflow[report]"')
+        print('For the picture: pip install ".[report]"')
         return
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "rpp_figures_5_and_6.svg")
     draw(of_data, path)

@@ -2,7 +2,7 @@
 
 The exact trade-off of the noise lies above the lines that ε-privacy alone allows (grey), and above the line of its
 total variation (red), which cuts their corner off. Run it as `python examples/papers/tv_figure_3.py [FILE.svg]`;
-without matplotlib (`pip install "pufferflow[report]"`) it prints the table alone.
+without matplotlib (`pip install ".[report]"`) it prints the table alone.
 """
 
 import math
@@ -38,7 +38,7 @@ def main() -> None:
         table.add_row(f"misses at 30 % false alarms, {name}", "", f"{curve.curve(0.3):.6f}")
     Console().print(table)
     if find_spec("matplotlib") is None:
-        print('For the picture: pip install "pufferflow[report]"')
+        print('For the picture: pip install ".[report]"')
         return
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "tv_figure_3.svg")
     draw(curves, path)

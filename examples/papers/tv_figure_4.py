@@ -2,7 +2,7 @@
 
 ε = 1, δ = 0, α = .3, that is η = .7·tanh(½). The curve of ε alone (Kairouz et al.) is below that of ε and η, so it
 guarantees less. Staircase noise with γ = .0139 attains the curve. Run it as
-`python examples/papers/tv_figure_4.py [FILE.svg]`; without matplotlib (`pip install "pufferflow[report]"`) it prints
+`python examples/papers/tv_figure_4.py [FILE.svg]`; without matplotlib (`pip install ".[report]"`) it prints
 the table alone.
 """
 
@@ -51,7 +51,7 @@ def main() -> None:
     share = 1 - PROFILES["staircase noise, γ = .0139"].tv / math.tanh(EPSILON / 2)
     print(f"α of staircase noise with γ = .0139: printed ≈ .3, here {share:.5f}")
     if find_spec("matplotlib") is None:
-        print('For the picture: pip install "pufferflow[report]"')
+        print('For the picture: pip install ".[report]"')
         return
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "tv_figure_4.svg")
     draw(curves, path)

@@ -3,7 +3,7 @@
 Each step is 1/1.3-Gaussian on a batch of 256 rows, one row replaced. The paper composes (ε, δ(ε), η) for each of
 thirty ε by its Theorem 2 and takes the best one afterwards. Here all of them are also met first and composed then, and
 the whole trade-off of a step is composed, which is exact. Run it as
-`python examples/papers/tv_figure_5.py [FILE.svg]`; without matplotlib (`pip install "pufferflow[report]"`) it prints
+`python examples/papers/tv_figure_5.py [FILE.svg]`; without matplotlib (`pip install ".[report]"`) it prints
 the table alone.
 """
 
@@ -101,7 +101,7 @@ def main() -> None:
         )
     Console().print(table)
     if find_spec("matplotlib") is None:
-        print('For the picture: pip install "pufferflow[report]"')
+        print('For the picture: pip install ".[report]"')
         return
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "tv_figure_5.svg")
     draw(curves, path)

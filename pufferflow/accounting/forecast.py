@@ -37,7 +37,7 @@ from pufferflow.accounting.reserved import (
 from pufferflow.accounting.rules.additive import columns_of, sets_of
 from pufferflow.accounting.rules.autoregression import Movements, RepeatedRelease
 from pufferflow.accounting.rules.base import UnitReleases, from_pure
-from pufferflow.accounting.rules.choice import RARE, RULES
+from pufferflow.accounting.rules.choice import RARE, RULES, RuleTotal, first_near_least
 from pufferflow.accounting.rules.single_rows import SingleRowsRule, turns_until_endless
 from pufferflow.accounting.running_total import added_alone
 from pufferflow.core.errors import Refused, UsageError
@@ -549,10 +549,15 @@ class ScheduledReleases:
             scenario, prior, account.costs, account.steps_seen, schedule=repeated
         )
         pure = account.reserved is None and account.meter in {None, "pure"}
-        for rule in RULES if pure else ():
-            if (value := rule.endless(releases)) is not None:
-                note = NO_REST if math.isinf(value) else ""
-                return from_pure(value * (1 + _RTOL), account.kind), rule.name, note
+        proven = [
+            RuleTotal(value, rule.name)
+            for rule in (RULES if pure else ())
+            if (value := rule.endless(releases)) is not None
+        ]
+        if proven:
+            value, name, _ = first_near_least(proven)
+            note = NO_REST if math.isinf(value) else ""
+            return from_pure(value * (1 + _RTOL), account.kind), name, note
         turns = (
             turns_until_endless(account.costs, cost, self._every.steps, prior)
             if account.meter == "rows"

@@ -32,7 +32,7 @@ class Worst(NamedTuple):
 
 
 class LossCurve(abc.ABC):
-    """The largest losses of some pairs of laws as functions of the scale of the noise; all else is already fixed."""
+    """The largest losses of some pairs of laws as functions of the scale of the noise; the rest is fixed."""
 
     sensitivity: float
     """The movement that the noise is measured against: W_∞, Δ_δ or the group's span."""
@@ -182,7 +182,7 @@ class LossCurve(abc.ABC):
 
 
 class Bound(InNotebooks, abc.ABC):
-    """Base class of the bounds: `parts` computes all that does not depend on the scale, as one or more loss curves.
+    """Base class of the bounds: `parts` computes everything that does not depend on the scale, as loss curves.
 
     To add one, write a frozen dataclass with this method, and a `LossCurve`. With the class attributes below,
     `bound=`, "auto", comparisons and reports use it as soon as the package's `__init__` registers it.
@@ -326,8 +326,8 @@ def impossible(noise: Noise, guarantee: Guarantee) -> Refused:
     if isinstance(guarantee, Pure) and guarantee.epsilon > 0:
         instead = "noise=pf.Laplace, or pf.Approx(epsilon, delta) or pf.Renyi(alpha, epsilon) with this noise"
     return Refused(
-        f"{type(noise).__name__} noise of any scale does not keep {guarantee!r} here.",
-        allowed="a guarantee whose loss is finite with this noise and can be brought down to its limit",
+        f"No scale of {type(noise).__name__} noise keeps {guarantee!r} here.",
+        allowed="a guarantee that this noise can keep at some scale",
         instead=instead,
     )
 

@@ -54,7 +54,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
             )
     if noise is JointGaussian or isinstance(noise, JointGaussian):
         raise Refused(
-            "Joint noise for one law of answers: it is calibrated for the sums of a batch together.",
+            "Joint noise is calibrated for the sums of a batch together, not for one answer.",
             allowed='noise="joint" in a plan, or pf.calibrate_joint for laws of two outputs',
             instead="noise=pf.Gaussian",
         )
@@ -118,9 +118,10 @@ Bounds = Bound | Sequence[Bound] | str
 class Calibration(InNotebooks):
     """A noise that keeps a guarantee, with its proof.
 
-    `loss` is the ε (of `pf.Zcdp` ρ, of `pf.Gdp` μ) that `bound` proves for it (of a curve: at the order that binds),
-    `sensitivity` the movement the noise was measured against, `witness` the pair, in the order, with the largest loss,
-    and `certainty` whether sensitivity and loss are exactly what the bound defines, or upper bounds of it.
+    `loss` is the ε (of `pf.Zcdp` ρ, of `pf.Gdp` μ) that `bound` proves; of a curve, at the order that binds.
+    `sensitivity` is the movement that the noise was measured against. `witness` is the pair of laws with the largest
+    loss, in that order. `certainty` says whether sensitivity and loss are exactly what the bound defines, or upper
+    bounds of it.
 
     >>> import pufferflow as pf
     >>> pf.calibrate([(pf.Law.point(0), pf.Law.point(3))], pf.Pure(1.5), noise=pf.Laplace)
@@ -172,14 +173,14 @@ def calibrate(
     noise: Family = Laplace,
     bound: Bounds = "auto",
 ) -> Calibration:
-    """Return the least noise of a family with which an answer keeps a guarantee, whatever the pair and its order.
+    """Return the least noise of a family with which an answer keeps a guarantee, for every pair in both orders.
 
-    `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`, or what `pf.laws` implies
-    for a scenario; each is used in both orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`,
-    `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound` is one bound, several (the least scale wins), or "auto":
-    every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`, and those (`untried`) that
-    compare many numbers and may lower the scale by less than 5 %. The scale is never below the least that the bound
-    allows, and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
+    `pairs` are the laws of the answer under two values of a secret: a list of `(mu, nu)` or `pf.Pair`, or the result of
+    `pf.laws`. `noise` is a family: `pf.Laplace`, `pf.Gaussian`, `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound`
+    is one bound, several (the least scale wins), or "auto". "auto" tries every bound that a slightly wrong prior does
+    not break, so not `pf.Exact`. It also skips bounds that compare many numbers to lower the scale by less than 5 %;
+    `untried` lists them. The scale is never below the least that the bound allows, and above it by at most a relative
+    1e-8 (messages and quilts: 1e-6).
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -322,12 +323,12 @@ def loss(
     bound: Bounds = "auto",
     end: float | None = None,
 ) -> float:
-    """Return the least loss for which an answer with this noise provably keeps a guarantee of this kind; ∞ if none.
+    """Return the least loss proven for an answer with this noise and a kind of guarantee; ∞ if there is none.
 
     `kind` is a guarantee without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)`,
-    `pf.TradeOff.of(delta=1e-6, tv=0.3)` or `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`; of `pf.Zcdp` and `pf.Gdp` the loss
-    is ρ and μ. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic
-    clock, no further bound is tried.
+    `pf.TradeOff.of(delta=1e-6, tv=0.3)` or `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`. The loss is ε, of `pf.Zcdp` ρ, and
+    of `pf.Gdp` μ. `pairs` and `bound` are as for `calibrate`. No further bound is tried after the time `end` of a
+    monotonic clock.
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([1, 2], [0.375, 0.625]), pf.Law([0, 1], [0.625, 0.375])
@@ -341,8 +342,8 @@ def loss(
     pieces = read_laws(pairs)
     if not isinstance(noise, Noise):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
         raise UsageError(
-            "The noise is not a noise with a scale.",
-            allowed="a noise, as pf.Laplace(1.0)",
+            "The given noise has no scale.",
+            allowed="a noise with its scale",
             instead="pf.Laplace(1.0)",
         )
     known = read_kind(kind)
@@ -361,9 +362,9 @@ _WORTHWHILE: Final = 1 - 1e-6
 @final
 @dataclass(frozen=True, eq=False)
 class JointCalibration(InNotebooks):
-    """Joint noise that keeps a guarantee for both outputs, its proof, and the independent noise for comparison.
+    """Joint noise that keeps a guarantee for two outputs, its proof, and the independent noise for comparison.
 
-    `calibration` is about the outputs in the coordinates in which the noise is independent.
+    `calibration` holds the proof, in the coordinates in which the noise is independent.
 
     >>> import pufferflow as pf
     >>> shifts = [(1, 0), (0, 1), (1, 1)]
@@ -385,7 +386,7 @@ class JointCalibration(InNotebooks):
 
     @property
     def gain(self) -> float:
-        """The share by which the noise of both outputs is less than independent noise."""
+        """The share by which joint noise is smaller than independent noise."""
         return 1 - self.noise.scale / self.alone.scale if self.alone.scale else 0.0
 
     def __repr__(self) -> str:
@@ -400,9 +401,9 @@ def calibrate_joint(
 ) -> JointCalibration:
     """Return the least Gaussian noise for two outputs of one batch, correlated where that needs less noise.
 
-    The laws have two coordinates. `units` are the standard deviations at scale 1, in proportion; by default, how far
-    each output can move. The correlation is the best one for all shifts between the supports. For any correlation the
-    proof is that of `pf.calibrate`, by the same bounds, in the coordinates in which the noise is independent.
+    The laws have two coordinates. `units` are the standard deviations of both outputs at scale 1, in proportion. By
+    default they are how far each output can move. The correlation is the best one for all shifts between the supports.
+    For any correlation the proof is that of `pf.calibrate`, in the coordinates in which the noise is independent.
 
     >>> import pufferflow as pf
     >>> sums = pf.Law([(0, 0), (1, 0), (0, 1), (1, 1)], [0.25] * 4)  # a row may be in either of two sums, or in both
@@ -415,7 +416,7 @@ def calibrate_joint(
     ranges = np.abs(shifts).max(axis=0)
     if not (ranges > 0).all():
         raise Refused(
-            "One of both outputs does not move, so joint noise cannot be less than independent noise.",
+            "One of the two outputs does not move, so joint noise cannot be less than independent noise.",
             allowed="two outputs that the secret moves",
             instead="pf.calibrate for the other output, with noise=pf.Gaussian",
         )
@@ -449,14 +450,14 @@ def _shifts_of(pair: Pair) -> Array:
     mu, nu = finite_laws(pair)
     if mu.dimension != 2:
         raise Refused(
-            f"Joint noise for an answer of {mu.dimension} coordinates.",
+            f"Joint noise needs an answer of two coordinates, and this one has {mu.dimension}.",
             allowed="laws of two outputs together",
             instead="pf.calibrate, with noise=pf.Gaussian",
         )
     if len(mu) * len(nu) > _MOST_SHIFTS:
         raise Refused(
             "The laws of a pair have too many atoms to list all shifts between them.",
-            allowed=f"{_MOST_SHIFTS} pairs of atoms",
+            allowed=f"at most {_MOST_SHIFTS} pairs of atoms",
             instead="pf.calibrate, with noise=pf.Gaussian",
         )
     return np.unique(all_differences(mu, nu).reshape(-1, 2), axis=0)

@@ -1,17 +1,15 @@
 """The bounds Messages (M20) and Quilt (M19) for `bound=`, and those of rows with a loss each (M37, M38).
 
-From a mechanism that is μ-Gaussian in each row of a chain, all others fixed, to an (ε, δ) of the chain (M37).
+Take any one row, all others fixed. If the trade-off of the answers is no worse than that of two normal laws μ standard
+deviations apart, they are μ-Gaussian in each row. Several releases are μ-Gaussian with the root of the sum of squares,
+adaptively. Two ways lead from single rows to the chain.
 
-A mechanism whose trade-off for any one row is no worse than that of two normal laws μ standard deviations apart keeps
-(ε₀, δ₀) in each row for every ε₀, with δ₀ their hockey stick. Along the chain it keeps ε(ε₀) with δ = growth(ε₀)·δ₀.
-The ε₀ with the smallest ε for a δ is searched; the result is valid for any ε₀.
+In the first (`RowBridge`, M37), the mechanism keeps (ε₀, δ₀) in each row for every ε₀, with δ₀ the hockey stick of both
+normal laws. Along the chain it keeps ε(ε₀) with δ = growth(ε₀)·δ₀. The ε₀ with the smallest ε for a δ is searched; the
+result is valid for any ε₀.
 
-The loss of a row of a chain, from the loss of each row while all others stay fixed (M37, M38).
-
-Answers whose trade-off for any one row is no worse than that of two normal laws μ standard deviations apart are
-μ-Gaussian in each row. Several releases are μ-Gaussian with the root of the sum of squares, adaptively. There are two
-ways from single rows to the chain. Their (ε₀, δ₀) travel along it (`RowBridge`). Or rows are coupled step by step, so
-that n rows differ with a known probability, and move all answers by at most n·μ standard deviations.
+In the second (M38), rows are coupled step by step, so that n rows differ with a known probability. They move all
+answers by at most n·μ standard deviations.
 """
 
 import math
@@ -278,13 +276,13 @@ _LOUD = 2.0**40
 @suggests_arguments
 @dataclass(frozen=True)
 class Messages(Bound):
-    """Lipschitz messages (M20): a pure loss for chains of any length, and the guarantees that follow from it (M29).
+    """Message passing (M20): a pure loss for chains of any length, and the guarantees that follow from it (M29).
 
-    What the outputs before and after a row can reveal about its state travels to it along the chain, and the kernel
-    limits how much of it each step passes on. The prior has to be a chain or a tree; pairs of laws alone are not
-    enough. For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`. With
-    `coarse` a step uses only the largest of the differences that arrive, not the states they are between: that is
-    quick for chains of many states, and needs up to about twice the noise.
+    Outputs before and after a row reveal something about its state. A message bounds how much, step by step along the
+    chain: the kernel limits what each step passes on. The prior has to be a chain or a tree; pairs of laws alone are
+    not enough. For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`.
+    With `coarse=True` a step uses only the largest difference that arrives, not between which states. That is quick for
+    chains of many states, and needs up to about twice the noise.
 
     >>> import pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -374,9 +372,10 @@ class PureLoss(LossCurve):
 class Quilt(Bound):
     """The Markov quilt mechanism of Song, Wang and Chaudhuri (M19): the published baseline for chains.
 
-    The loss is max over rows of min over quilts of influence + the noise's loss for all rows inside the quilt.
-    `approximate=True` bounds influences by the least stationary probability and the spectral gap, as they do for long
-    chains. It needs more noise than `pf.Messages`, often several times as much.
+    A quilt is one row or two around the secret row. Its loss is its influence plus the noise's loss for all rows inside
+    it. Each row takes its best quilt, and the loss is that of the worst row. `approximate=True` bounds influences by
+    the least stationary probability and the spectral gap, as the authors do for long chains. It needs more noise than
+    `pf.Messages`, often several times as much.
 
     >>> import pufferflow as pf
     >>> chain = pf.MarkovChain([[0.6, 0.4], [0.4, 0.6]])
@@ -400,7 +399,7 @@ class Quilt(Bound):
     def _curve(self, rows: object) -> PureLoss:
         if not isinstance(rows, DependentChain) or not isinstance(rows.chain, Chain):
             raise Refused(
-                "Markov quilts for rows that do not form one known chain.",
+                "Markov quilts need rows that form one known chain.",
                 allowed="a prior that is a pf.MarkovChain, or a list of them",
                 instead="bound=pf.Messages()",
             )

@@ -25,7 +25,7 @@ def ball(reach: Reach, unbounded: Refused) -> BallLoss:
 
 
 def least_scale(laws: Laws, family: Family, guarantee: Guarantee, delta: float) -> float:
-    """Return the scale for the least movement but for a share δ, as far as that is quick to find; 0 where it is not."""
+    """Return the scale for the least movement of all mass but δ; 0 where that is not quick to find."""
     length = laws.least(delta, family(1.0).norm)
     if length in (0.0, math.inf):
         return 0.0
@@ -47,8 +47,8 @@ def norm_for(noise: Noise, norm: float | None, dimension: int) -> float:
     if norm != noise.norm:
         name = type(noise).__name__
         raise Refused(
-            f"{name} noise for movements measured in the norm {norm:g}.",
-            allowed=f"norm={noise.norm:g} for {name} noise: the only one its loss follows",
+            f"The loss of {name} noise is not known for movements in the norm {norm:g}.",
+            allowed=f"norm={noise.norm:g} for {name} noise",
             instead="noise=pf.Gaussian for the norm 2, noise=pf.Laplace for the norm 1, or leaving norm out",
         )
     return norm
@@ -71,7 +71,7 @@ def read_norm(norm: object) -> float | None:
 @suggests_arguments
 @dataclass(frozen=True)
 class GWM(Bound):
-    """RPP Theorem 3.3 (M3): the loss is that of the noise over a ball of radius max W_∞(mu, nu).
+    """The general Wasserstein mechanism (RPP Theorem 3.3, M3): noise for movements up to max W_∞(mu, nu).
 
     `norm` is the norm of movements in R^d; left out, it is the noise's own (1 for Laplace, 2 for the others).
 
@@ -112,11 +112,13 @@ def _unbounded() -> Refused:
 @suggests_arguments
 @dataclass(frozen=True)
 class GAWM(Bound):
-    """RPP Theorem 4.3, tightened (M4): all pairs are (z, delta)-near, and the loss is that of a ball of radius z.
+    """The general approximate Wasserstein mechanism (RPP Theorem 4.3, tightened, M4): it leaves out a share `delta`.
 
-    It needs a guarantee whose δ is at least `delta`: `pf.ApproxRenyi`, or `pf.Approx`, where the noise's own hockey
-    stick for the rest is counted too. The paper adds α/(α−1)·log(1/(1−delta)) to the loss; that term is not
-    needed, and `as_printed=True` adds it for comparison.
+    All pairs are (z, delta)-near, and the loss is that of the noise over movements up to z.
+
+    It needs a guarantee whose δ is at least `delta`: `pf.ApproxRenyi` or `pf.Approx`. For `pf.Approx` the noise spends
+    the rest of δ. The paper adds α/(α−1)·log(1/(1−delta)) to the loss. That term is not needed; `as_printed=True` adds
+    it for comparison.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -180,7 +182,7 @@ class GAWM(Bound):
 @suggests_arguments
 @dataclass(frozen=True)
 class Group(Bound):
-    """The fallback that is always valid (M7): the loss is that of a ball as wide as the answers can be apart.
+    """Group privacy, the fallback that is always valid (M7): noise for the largest distance of two answers.
 
     It uses only the supports of the laws, and holds for every prior with these supports.
 
@@ -206,7 +208,7 @@ class Group(Bound):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
         unbounded = Refused(
-            "The answers of a pair are not bounded, so no movement is the largest.",
+            "The answers of a pair are unbounded, so there is no largest movement.",
             allowed="laws with finitely many atoms",
             instead="bound=pf.GWM(), or clipping the answers",
         )

@@ -112,8 +112,8 @@ def _read_pair(given: object) -> Pair:
         raise _bad_pairs(f"A pair has laws of types {sorted(kind.__name__ for kind in kinds)}.")
     if len(kinds) > 1:
         raise UsageError(
-            "A pair has a finite and a Gaussian law.",
-            allowed="the same kind on both sides; laws of different kinds are infinitely far apart",
+            "A pair has one finite and one Gaussian law.",
+            allowed="two laws of the same type; a finite law is infinitely far from a Gaussian one",
             instead="two pf.Law, or two pf.GaussianLaw",
         )
     return pair
@@ -133,7 +133,7 @@ def finite_laws(pair: Pair) -> tuple[Law, Law]:
     if isinstance(mu, Law) and isinstance(nu, Law):
         return mu, nu
     raise Refused(
-        "A pair of Gaussian laws where finite ones are needed.",
+        "This bound needs finite laws, and a pair has Gaussian ones.",
         allowed="a pair of pf.Law",
         instead="bound=pf.GWM() or pf.DAGWM() for Gaussian laws, or pf.Exact() with pf.Gaussian noise",
     )
@@ -161,7 +161,7 @@ class DependentRows(abc.ABC):
     def coarse(self) -> "DependentRows":
         """Return the same rows with a coarser loss that is quicker to find and larger; refuse where there is none."""
         raise Refused(
-            "Coarse messages along rows that do not form a single chain.",
+            "Coarse messages need rows that form a single chain.",
             allowed="pf.MarkovChain as the prior",
             instead="bound=pf.Messages()",
         )
@@ -268,8 +268,8 @@ SMALLEST: Final = LawsSize()
 class Laws(InNotebooks, Sequence[Pair], abc.ABC):
     """The pairs of laws of one answer, and the distances that hold for all of them.
 
-    A bound calls for a movement (`winf`, `near`, `span`), the chain behind the laws (`walks`), or all `pairs`.
-    Where a prior has a shorter way to a distance than through its pairs, its subclass overrides the method.
+    A bound uses a movement (`winf`, `near`, `span`), the chain behind the laws (`walks`), or all `pairs`. A subclass
+    overrides the method of a distance if its prior gives that distance without listing pairs.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(secret=pf.Secret("paid", domain=[0, 1]), prior=pf.AnyCorrelation())
@@ -308,7 +308,7 @@ class Laws(InNotebooks, Sequence[Pair], abc.ABC):
 
     @cached_property
     def size(self) -> LawsSize:
-        """How large the laws are; those that are listed before count as the smallest."""
+        """How large the laws are; laws that are listed already count as the smallest."""
         return SMALLEST
 
     def at(self, witness: Witness) -> Pair | None:
@@ -361,7 +361,7 @@ class Laws(InNotebooks, Sequence[Pair], abc.ABC):
 
 def _no_walks() -> Refused:
     return Refused(
-        "A bound along chains, for laws that do not come from a chain.",
+        "This bound works along chains, and these laws do not come from a chain.",
         allowed="bound=pf.Messages() or pf.Quilt() where the prior is a pf.MarkovChain or pf.LatentClass",
         instead='bound=pf.GWM(), or bound="auto"',
     )
@@ -460,7 +460,7 @@ def only_if_small(pairs: Sequence[Pair]) -> None:
     """Refuse laws that are too many or too large to find a coupling for each pair."""
     if isinstance(pairs, Laws) and not pairs.small:
         raise Refused(
-            "A coupling for every pair of these laws of vectors: they have too many values.",
+            "These laws of vectors have too many values to couple every pair.",
             allowed="joint laws of a few hundred values",
             instead="bound=pf.Messages(), pf.GWM() or pf.Group(), or fewer answers at once",
         )

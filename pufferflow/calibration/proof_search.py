@@ -305,8 +305,8 @@ def _first_proofs(
 ) -> "list[_Piece]":
     """Return all laws, each with a first proof: of the value that the laws before it need, or of the least one.
 
-    A process may have used an outdated value of what is enough; then the proof is repeated, so that the result does
-    not depend on the number of processes.
+    A process may have used an outdated value of the scale that is enough. Then the proof is repeated, so that the
+    result does not depend on the number of processes.
     """
     left = sorted(
         pieces, key=lambda laws: -laws.size.laws * laws.size.atoms

@@ -37,12 +37,12 @@ class Planned(Protocol):
 def robustness(
     promised: Calibration | Planned, prior_error: float = 0.0, *, ratio: float = 0.0
 ) -> Guarantee:
-    """Return the guarantee that holds although the true prior is not in Θ, but near one member of it (M30).
+    """Return the guarantee that is left if the true prior is not in the scenario, but near one of its priors (M30).
 
     `prior_error` is Δ': under every secret, a movement of at most Δ' takes the answer's true law to the law under that
-    member (W_∞). `ratio` is Δ: under every secret, no event of the data is more than e^Δ times as likely under one of
-    the two as under the other (D_∞, both directions). Both errors may be present. For a plan Δ' is a movement of all
-    its sums together, in the norm of its noise.
+    prior (W_∞). `ratio` is Δ: under every secret, both priors give any event of the data probabilities within a factor
+    e^Δ (D_∞, both directions). Both errors may be present. For a plan Δ' is a movement of all its sums together, in the
+    norm of its noise.
 
     >>> import pufferflow as pf
     >>> c = pf.calibrate([(pf.Law.point(0), pf.Law.point(1))], pf.Renyi(4, 2.0), noise=pf.Gaussian)
@@ -108,9 +108,9 @@ def under_model_error(guarantee: Guarantee, ratio: float) -> Guarantee:
     weaker = guarantee.under_model_error(ratio)
     if weaker is None:
         raise Refused(
-            f"What is left of {type(guarantee).__name__} if likelihoods are off by a factor.",
+            f"For {type(guarantee).__name__} it is not known what is left if likelihoods are off by a factor (ratio).",
             allowed="pf.Pure, pf.Approx, pf.TradeOff, pf.Renyi, pf.RenyiCurve or pf.Zcdp",
-            instead="prior_error, a movement, for which every guarantee of a calibration has a version",
+            instead="prior_error, a movement, which works for every guarantee of a calibration",
         )
     return weaker
 
@@ -126,7 +126,8 @@ def _moved(promised: Calibration, moved: float) -> Guarantee:
     weaker = None if math.isinf(own) else promised.guarantee.under_model_error(own)
     if weaker is None:
         raise Refused(
-            f"A wrong prior for {promised.guarantee!r} proven by {type(promised.bound).__name__}.",
+            f"What is left of {promised.guarantee!r} under a wrong prior is not known for a proof by "
+            f"pf.{type(promised.bound).__name__}.",
             allowed="a bound by a movement, or a noise with a pure loss",
             instead="bound=pf.GWM()",
         )
@@ -141,7 +142,7 @@ def _farther(promised: Calibration, radius: float) -> Guarantee:
     ]
     if math.inf in losses:
         raise Refused(
-            f"{type(promised.noise).__name__} noise keeps no such guarantee for so wrong a prior.",
+            f"{type(promised.noise).__name__} noise keeps no guarantee of this kind if the prior is this wrong.",
             allowed="a smaller prior_error, or a guarantee with a delta",
             instead="pf.Approx",
         )

@@ -1,18 +1,16 @@
 """Bounds from couplings: DAGWM (M5), Kantorovich's (Ding 2022), and Gaussian noise with a random shift (M1).
 
-The least scale of staircase noise, whose exact losses may rise with it, but are linear between turns (M6, M12).
+The exact losses of staircase noise may rise with its scale, but are linear between turns (M6, M12). Jumps lie γ + j
+steps beside each atom. Pieces of both densities appear or vanish only at scales where jumps of two atoms meet. Between
+two such scales the densities' values stay, and lengths in steps are linear in 1/scale. So E e^((α−1)·loss) and the
+hockey stick of the two laws in one order are linear in 1/scale there. The pure loss is constant. (Under the best
+coupling they are minima of linear functions, so concave.) Whether some scale of a piece keeps a guarantee is decided at
+its ends, and the least one is found by bisection. The search starts at the least scale; the loss at the scale that it
+returns was computed.
 
-Jumps lie γ + j steps beside each atom. At the scales where jumps of two atoms meet, and only there, pieces of both
-densities appear or vanish; between two such scales the densities' values stay, and lengths in steps are linear in
-1/scale. So there E e^((α−1)·loss) and the hockey stick of the two laws in one order are linear in 1/scale, and the
-pure loss is constant. (Under the best coupling they are minima of linear functions, so concave.) Whether some scale of
-a piece keeps a guarantee is decided at its ends, and the least one is found by bisection. The search starts at the
-least scale; the loss at the scale that it returns was computed.
-
-Losses of Gaussian noise with a random shift: the pairs of a coupling, weighted by their probabilities (M1).
-
-A pair of data sets moves an answer by some standard deviations of the noise. For one Rényi order, or at one δ, the
-loss is at most the mean over the pairs of a coupling, which may be far below that of the worst pair.
+With Gaussian noise a pair of data sets moves an answer by some standard deviations: a random shift under a coupling
+(M1). For one Rényi order, or at one δ, the loss is at most the mean over the pairs of a coupling. That may be far below
+the loss of the worst pair.
 """
 
 import itertools
@@ -127,8 +125,8 @@ def _crossing(excess: Excess, low: float, high: float) -> float:
 def too_small(pair: Pair, stairs: Staircase, guarantee: Guarantee) -> float:
     """Return a scale up to which staircase noise of this shape breaks a guarantee that the laws break without noise.
 
-    Each atom keeps all but a share t of its noise closer than half the least gap, so the cells around the atoms have
-    probabilities of at least μ(1 − t) and at most ν + t, whose loss no exact loss is below.
+    Each atom keeps all but a share t of its noise closer than half the least gap. So the cells around the atoms have
+    probabilities of at least μ(1 − t) and at most ν + t. The exact loss is at least the loss of these.
     """
     mu, nu = finite_laws(pair)
     atoms = np.unique(np.concatenate([mu.values, nu.values]).astype(np.float64))
@@ -255,12 +253,14 @@ _STAIRS_BUDGET = 1e7
 @suggests_arguments
 @dataclass(frozen=True)
 class DAGWM(Bound):
-    """RPP Theorem 4.5 with q = 1 (M5): loss = log inf_π E exp((α−1)·D_α(ζ_{x−y} ‖ ζ))/(α−1) over couplings π.
+    """The distribution aware general Wasserstein mechanism (RPP Theorem 4.5 with q = 1, M5).
 
-    On R the quantile coupling is optimal if the cost is convex in |x − y|: for Laplace and Gaussian noise, and for
-    generalized Cauchy noise with k(α−1) ≥ 1; with generalized Cauchy noise this is the mechanism of RPP Cor. 4.1.
+    Far but rare movements need little noise: loss = log inf_π E exp((α−1)·D_α(ζ_{x−y} ‖ ζ))/(α−1) over couplings π.
+
+    On R the quantile coupling is optimal if the cost is convex in |x − y|. It is for Laplace and Gaussian noise, and
+    for generalized Cauchy noise with k(α−1) ≥ 1. With generalized Cauchy noise this is the mechanism of RPP Cor. 4.1.
     Elsewhere POT searches for a better one; its result is a coupling, so the loss is valid. For (ε, δ) the cost is the
-    hockey stick; a pure guarantee gains nothing over `pf.GWM`. The loss is never above that of `pf.GWM`.
+    hockey stick. A pure guarantee gains nothing over `pf.GWM`. The loss is never above that of `pf.GWM`.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -274,7 +274,7 @@ class DAGWM(Bound):
 
     @classmethod
     def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
-        """Return none for pure guarantees, nor for those of all orders, where nothing is gained over `pf.GWM`."""
+        """Return no bound for pure guarantees and those of all Rényi orders: `pf.GWM` is as good there."""
         gains = guarantee.divergence in (Divergence.RENYI, Divergence.HOCKEY_STICK)
         return [cls()] if gains else []
 
@@ -469,7 +469,9 @@ def ball_of(pair: Pair, noise: Noise) -> BallLoss:
 @suggests_arguments
 @dataclass(frozen=True)
 class Kantorovich(Bound):
-    """A pure loss between GWM's and the exact one: max over atoms x of −log E[e^{−D_∞(x−y)} | x] under one coupling.
+    """A pure loss between that of `pf.GWM` and the exact one, from one coupling (Ding 2022).
+
+    It is the largest −log E[e^{−D_∞(x−y)} | x] over atoms x.
 
     Proof: ν∗ζ = E ζ_y ≥ E_x ζ_x·E[e^{−D_∞(x−y)} | x] ≥ min_x E[…|x] · μ∗ζ, and the same from the other side. The
     coupling is the one that attains W_∞, so the loss is never above `pf.GWM`'s. It covers pure guarantees only.

@@ -56,7 +56,7 @@ def load(group: Group, name: str) -> object:
     raise UsageError(
         f"{name!r} needs {missing.partition('.')[0]!r}, which is not installed.",
         allowed="the packages of its extra",
-        instead=f'pip install "pufferflow[{extra}]"',
+        instead=f'pip install ".[{extra}]"',
     )
 
 

@@ -1,7 +1,8 @@
 """Two laws in common units: atoms that subtract, and weights that add and compare, without rounding.
 
-Rational weights are whole numbers over a common denominator. Float weights are binary fractions, hence whole numbers
-too; but they represent weights known only to about n·2⁻⁵², so a comparison within rounding must not decide.
+Rational weights are whole numbers over a common denominator. Float weights are binary fractions, so they become whole
+numbers too. But the weights they stand for are known only to about n·2⁻⁵², so a difference within rounding decides
+nothing.
 """
 
 import math
@@ -163,8 +164,8 @@ class Allowance:
 def allowance(mu: Law, nu: Law, share: Fraction) -> Allowance:
     """Return the masses to match and the part that may stay unmatched, a share δ of all.
 
-    Float weights are rounded down, and the mass lost counts as unmatched. An allowance of n·2⁻⁵² makes .003 as a
-    weight and .003 as δ the same; it is at most δ/2²⁰, so that δ holds to six digits.
+    Float weights are rounded down, and the mass lost counts as unmatched. An allowance of n·2⁻⁵² makes a weight of .003
+    equal to a δ of .003. It is at most δ/2²⁰, so δ holds to six digits.
     """
     exact = rational(mu, nu)
     if exact is not None:

@@ -23,8 +23,8 @@ WITHIN_ROUNDING = "holds for weights equal to those given up to rounding; Fracti
 class Certainty(StrEnum):
     """The relation of a number to the true value.
 
-    `EXACT`: the true value, rounded up: by at most a few units in the last place for finite laws, by at most a relative
-    1e-9 for Gaussian ones. `UPPER_BOUND`: never below the true value. `ESTIMATE`: neither is proven.
+    `EXACT`: the true value, rounded up by a few units in the last place for finite laws, by a relative 1e-9 for
+    Gaussian ones, or less. `UPPER_BOUND`: never below the true value. `ESTIMATE`: may lie above or below it.
     """
 
     EXACT = "exact"
@@ -72,10 +72,10 @@ C = TypeVar("C", Coupling, AffineCoupling)
 class Distance(InNotebooks, float, Generic[C]):
     """A distance: a float with its certainty.
 
-    `certainty` is exact or upper_bound. `rounding` is the relative (for `near`: absolute) width within which sums of
-    float weights count as equal, 0.0 for rational weights. A result from float weights is called exact only if it is
-    the same for all weights within that width; otherwise it is an upper bound for some weights within it. `note`
-    explains the result in words, and `coupling` is the coupling, if it was requested.
+    `certainty` is exact or upper_bound. Sums of float weights count as equal within `rounding`, a relative width (for
+    `near` an absolute one). It is 0.0 for rational weights. A result from float weights is called exact only if all
+    weights within that width give it. Otherwise it is an upper bound for some of them. `note` explains the result in
+    words, and `coupling` is the coupling, if it was requested.
 
     >>> distance = Distance(2.0, Certainty.EXACT)
     >>> distance, distance.certainty.value
@@ -196,8 +196,8 @@ _UNFELT = 2.0**40
 class Matching:
     """A coupling under construction: the remaining masses of both laws, and the matched ones.
 
-    Masses are the laws' own weights as whole numbers. Those of rational laws have equal sums, so the coupling becomes
-    exact; those of float laws may differ by rounding, and the caller places the last remainders.
+    Masses are the laws' own weights as whole numbers. Masses of rational laws have equal sums, so the coupling becomes
+    exact. Those of float laws may differ by rounding, and the caller places the last remainders.
     """
 
     def __init__(self, mu: Law, nu: Law) -> None:

@@ -1,8 +1,8 @@
 """Distances of two laws of answers: W_∞, W_p and (z, δ)-nearness, never below the true value (M3, M4, M8).
 
-Laws on R^d with too many atoms for a matrix of distances are gathered in cells. Moving every atom by at most r changes
-W_∞, W_p and nearness by at most r (triangle inequality), so the distance of the gathered laws plus both movements is
-an upper bound.
+Where laws on R^d have too many atoms for a matrix of distances, the atoms are gathered in cells. Moving every atom by
+at most r changes W_∞, W_p and nearness by at most r (triangle inequality). So the distance of the gathered laws plus
+both movements is an upper bound.
 """
 
 import math
@@ -44,8 +44,8 @@ def winf(
     """Return W_∞(mu, nu), the least distance within which all mass of one law can be moved onto the other.
 
     `norm` is 1, 2 or math.inf, for laws on R^d. `coupling=True` also returns the joint law found. The result is a float
-    whose `certainty` says whether it is exact or an upper bound; laws on R^d with more than 16 million pairs of atoms,
-    and float weights that tie, give an upper bound.
+    whose `certainty` is exact or upper bound. It is an upper bound for laws on R^d with more than 16 million pairs of
+    atoms, and for float weights that tie.
 
     >>> import pufferflow as pf
     >>> pf.winf(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003]))
@@ -90,8 +90,8 @@ def wasserstein(
 ) -> Distance[Coupling] | Distance[AffineCoupling]:
     """Return W_p(mu, nu) itself, not its p-th power; p=math.inf is W_∞.
 
-    `norm` and `coupling` are as for `winf`. The result is the true distance rounded up; on R^d its `note` says so, or
-    how far above the true distance it can be.
+    `norm` and `coupling` are as for `winf`. The result is the true distance rounded up. On R^d it may be an upper
+    bound, which its `note` explains.
 
     >>> import pufferflow as pf
     >>> pf.wasserstein(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.25, 0.75]), p=2)
@@ -142,7 +142,7 @@ def near(
     *,
     coupling: bool = False,
 ) -> Distance[Coupling] | Distance[AffineCoupling]:
-    """Return the smallest z for which some coupling of the laws has P(‖X − Y‖ > z) ≤ delta.
+    """Return the smallest z for which a coupling of the laws has P(‖X − Y‖ > z) ≤ delta: they are (z, delta)-near.
 
     `norm` and `coupling` are as for `winf`, which is the case delta=0. A float delta is read as the decimal it
     prints as.
@@ -155,7 +155,7 @@ def near(
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         if coupling:
             raise UsageError(
-                "A coupling for the nearness of Gaussian laws.",
+                "pf.near cannot return a coupling of Gaussian laws.",
                 allowed="coupling=True for finite laws, or for winf and wasserstein",
                 instead="near(mu, nu, delta) without it",
             )
@@ -195,9 +195,9 @@ def _on_a_line(mu: Any, nu: Any) -> bool:
 def _gaussians(mu: object, nu: object) -> tuple[GaussianLaw, GaussianLaw]:
     if not (isinstance(mu, GaussianLaw) and isinstance(nu, GaussianLaw)):
         raise UsageError(
-            f"Laws of types {type(mu).__name__} and {type(nu).__name__}.",
+            f"The laws have different types: {type(mu).__name__} and {type(nu).__name__}.",
             allowed="two pf.Law, or two pf.GaussianLaw",
-            instead="the same kind on both sides; a finite law is infinitely far from a Gaussian one",
+            instead="two laws of the same type; a finite law is infinitely far from a Gaussian one",
         )
     if mu.dimension != nu.dimension:
         raise _dimensions(mu.dimension, nu.dimension)
@@ -225,7 +225,7 @@ def _bound_by_gathering(
         raise Refused(
             f"{len(mu)} × {len(nu)} pairs of atoms are too many for a coupling on R^{mu.dimension}.",
             allowed=f"at most {MOST_PAIRS} pairs",
-            instead="law.map(...) to gather atoms first, or leaving coupling out",
+            instead="leaving coupling out, or rounding values with law.map(...) first",
         )
     (left, left_way), (right, right_way) = _gather(mu, norm), _gather(nu, norm)
     between = distance(left, right)
@@ -233,7 +233,7 @@ def _bound_by_gathering(
         upwards(upwards(float(between) + left_way) + right_way),
         Certainty.UPPER_BOUND,
         rounding=between.rounding,
-        note=f"atoms were gathered in cells, which adds up to {left_way + right_way:.3g}; fewer atoms make it exact",
+        note=f"values were gathered in cells, which adds at most {left_way + right_way:.3g}; fewer atoms make it exact",
     )
 
 
@@ -243,7 +243,7 @@ def _gather(law: Law, norm: float) -> tuple[Law, float]:
         return law, 0.0
     if law.values.dtype == object:
         raise Refused(
-            f"{len(law)} atoms with numbers beyond the precision of floats are too many on R^{law.dimension}.",
+            f"{len(law)} atoms with numbers that floats cannot hold exactly are too many on R^{law.dimension}.",
             allowed=f"at most {MOST_PAIRS} pairs of such atoms",
             instead="law.map(lambda x: x.astype(float)), if rounding the atoms is acceptable",
         )

@@ -1,8 +1,8 @@
 """W_p of two finite laws on R^d, and cheapest plans, by POT's exact network simplex: the only file that imports POT.
 
-Any coupling gives an upper bound, so the result is the cost of a coupling; POT's dual potentials bound its distance
-from the optimum. POT compares costs with an absolute tolerance, so it fails among the huge costs of a high p (at p=40
-it returned three times W_∞): where the gap is wide, costs are cut off at twice W_∞ and solved again.
+Any coupling gives an upper bound, so the result is the cost of a coupling. POT's dual potentials bound the gap to the
+optimum. POT compares costs with an absolute tolerance, so it fails for the huge costs of a high p: at p=40 it returned
+three times W_∞. Where the gap is wide, costs are cut off at twice W_∞ and solved again.
 """
 
 import math
@@ -38,7 +38,7 @@ def wasserstein(
     matrix = wasserstein_nd.costs(mu, nu, norm)
     farthest = float(matrix.max())
     if not np.isfinite(farthest):
-        return Distance(np.inf, Certainty.UPPER_BOUND, note="some step is too long for a float")
+        return Distance(np.inf, Certainty.UPPER_BOUND, note="a movement is too long for a float")
     best, least = _solve_powers(mu, nu, p, matrix, farthest)
     value = _price(best, matrix, p)
     if least < value * (1 - _WIDE):
@@ -52,7 +52,7 @@ def wasserstein(
         value,
         Certainty.EXACT if exact and value == 0 else Certainty.UPPER_BOUND,
         rounding=0.0 if exact else (len(mu) + len(nu)) * UNIT,
-        note=f"at most {gap:.2g} of it above the true distance"
+        note=f"above the true distance by at most {gap:.2g} of the result"
         if gap > _WIDE
         else "the true distance up to float rounding",
         coupling=best if coupling else None,

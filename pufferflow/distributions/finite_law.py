@@ -1,13 +1,8 @@
 """A finite law of answers on R or R^d, as a frozen value, and the reading of its atoms and weights.
 
-Reading the atoms and weights of a finite law, and putting them in order: validated once, merged, rational or float.
-
-Weights are kept as `masses` over a `total`: whole numbers over a common denominator where the weights are rational, so
-that sums and comparisons are exact at any length; floats over 1.0 otherwise.
-
-A finite law of answers on R or R^d, as a frozen value.
-
-Rational weights stay rational through every operation; float weights never lose an atom, however small its mass.
+Weights are kept as `masses` over a `total`. Where they are rational these are whole numbers over a common denominator,
+so sums and comparisons are exact at any length. Otherwise they are floats over 1.0. Rational weights stay rational
+through every operation. Float weights never lose an atom, however small its mass.
 """
 
 import math
@@ -287,10 +282,11 @@ _SHOWN = 6
 @final
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Law(InNotebooks):
-    """A law with finitely many atoms: `values` of shape (n,) or (n, d), and weights with sum 1.
+    """A law with finitely many values: `values` of shape (n,) or (n, d), and weights with sum 1.
 
-    Atoms are sorted, equal ones merged, those of weight 0 dropped. Weights that are all Fractions (or whole numbers)
-    make the law `exact`: its weights stay rational, and W_∞ and nearness of exact laws are exact.
+    Values (its atoms) are sorted, equal ones are merged, and those of weight 0 are dropped. Weights that are all
+    Fractions (or whole numbers) make the law `exact`. Then its weights stay rational, and W_∞ and nearness of exact
+    laws are exact.
 
     >>> Law([3, 1, 1], [0.5, 0.25, 0.25])
     Law([1, 3], [0.5, 0.5])
@@ -339,8 +335,8 @@ class Law(InNotebooks):
     ) -> "Law":
         """Return the exact law of one row drawn at random from a column of numbers (or rows of an (n, d) array).
 
-        `counts` says how often each value stands in the column, if it was counted before. Use it on public references
-        only: the law of private rows is itself private.
+        `counts` gives how often each value occurs, if the column is already counted. Use it on public references only:
+        the law of private rows is itself private.
 
         >>> Law.empirical([1, 1, 2])
         Law([1, 2], [Fraction(2, 3), Fraction(1, 3)])
@@ -402,7 +398,7 @@ class Law(InNotebooks):
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        """The weights as floats; a rational weight too small for a float keeps the smallest there is."""
+        """The weights as floats; a rational weight too small for a float becomes the smallest float above 0."""
         if not self.exact:
             return self.masses
         if self.masses.dtype == np.int64:
@@ -411,14 +407,14 @@ class Law(InNotebooks):
 
     @property
     def log_probabilities(self) -> npt.NDArray[np.float64]:
-        """The logarithms of the weights, those of rational weights too small for a float as well."""
+        """The logarithms of the weights, also of rational weights that are too small for a float."""
         if not self.exact or self.masses.dtype == np.int64:
             return np.log(self.probabilities)
         return np.array([log_quotient(mass, self.total) for mass in self.masses.tolist()])
 
     @property
     def dimension(self) -> int:
-        """The d of R^d."""
+        """The number of coordinates, d of R^d."""
         return 1 if self.values.ndim == 1 else self.values.shape[1]
 
     def __len__(self) -> int:
@@ -433,14 +429,14 @@ class Law(InNotebooks):
         offset = read_values(np.array([by], dtype=object) if isinstance(by, Fraction) else [by])
         if offset.ndim != self.values.ndim or offset.shape[1:] != self.values.shape[1:]:
             raise UsageError(
-                f"A shift of shape {offset.shape[1:]} for a law of dimension {self.dimension}.",
+                f"The shift has shape {offset.shape[1:]}, but the law has dimension {self.dimension}.",
                 allowed="one number per coordinate",
                 instead=f"shift({[0] * self.dimension if self.dimension > 1 else 0})",
             )
         return self._made(_sum(self.values, offset), self.masses, self.total)
 
     def map(self, function: Callable[[Array], npt.ArrayLike]) -> "Law":
-        """Return the law of function(X); the function is given all atoms as one array and returns one value for each.
+        """Return the law of function(X); the function receives all atoms as one array and returns one value for each.
 
         >>> Law([-1, 0, 1], [0.25, 0.5, 0.25]).map(abs)
         Law([0, 1], [0.5, 0.5])
@@ -470,7 +466,7 @@ class Law(InNotebooks):
         """
         if self.dimension != of_kind(other, Law).dimension:
             raise UsageError(
-                f"Laws of dimension {self.dimension} and {other.dimension}.",
+                f"The laws have dimensions {self.dimension} and {other.dimension}.",
                 allowed="two laws of one dimension",
                 instead="law.product(other) for their joint law",
             )

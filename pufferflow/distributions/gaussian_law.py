@@ -17,9 +17,10 @@ _PSD_SLACK = 1e-12
 @final
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class GaussianLaw(InNotebooks):
-    """N(mean, covariance): two numbers on R; on R^d a vector and a matrix (one number c means c·I).
+    """A Gaussian law, N(mean, covariance): two numbers on R; on R^d a vector and a matrix (a number c means c·I).
 
-    The covariance may be singular; it is symmetric and has no eigenvalue below −1e−12 times its largest.
+    The covariance must be symmetric. It may be singular: negative eigenvalues are allowed down to −1e−12 times the
+    largest.
 
     >>> GaussianLaw(0, 4)
     GaussianLaw(0.0, 4.0)
@@ -43,7 +44,7 @@ class GaussianLaw(InNotebooks):
             spread = spread * np.eye(len(centre))
         if spread.shape != (len(centre), len(centre)):
             raise UsageError(
-                f"A covariance of shape {spread.shape} for a mean of {len(centre)} numbers.",
+                f"The covariance has shape {spread.shape}, but the mean has {len(centre)} numbers.",
                 allowed="a number, or a symmetric d × d matrix",
                 instead="GaussianLaw([0, 0], [[1, 0.5], [0.5, 1]])",
             )
@@ -88,7 +89,7 @@ class GaussianLaw(InNotebooks):
 
     @property
     def dimension(self) -> int:
-        """The d of R^d."""
+        """The number of coordinates, d of R^d."""
         return len(self.mean)
 
     def shift(self, by: npt.ArrayLike) -> "GaussianLaw":

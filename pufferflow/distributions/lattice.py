@@ -3,11 +3,11 @@
 *Masses* are positive numbers whose exponents no float holds: a mass of 1e−900 is as exact as any other.
 
 A number is written on planes: Σ_l planes[l] · 2^(−640·l). Every float on a plane is 0, or at least 2^−450 and below
-2^480: two of them multiply within [2^−900, 2^960], and 2^20 such products add up, without underflow or overflow. So
-every sum of products of positive numbers keeps the relative accuracy of its operations, k·2^−53 for k of them, at any
-size; nothing is ever flushed to 0. Mixing by a stochastic kernel does not raise the largest entry of a plane (laws of
-the future) or its total (joint laws with the state), so planes stay below 2^480 for 2^30 entries. Before something
-sinks below 2^−450 all that is below 2^−200 moves a plane down. What that drops is below 2^−100 of its number.
+2^480: two of them multiply within [2^−900, 2^960], and 2^20 such products add up, without underflow or overflow. So a
+sum of products of positive numbers keeps its relative accuracy at any size: k·2^−53 for k operations. Nothing is ever
+flushed to 0. Mixing by a stochastic kernel raises neither the largest entry of a plane (laws of the future) nor its
+total (joint laws with the state). So planes stay below 2^480 for 2^30 entries. Before an entry falls below 2^−450, all
+entries below 2^−200 move a plane down. What that drops is below 2^−100 of its number.
 
 *Levels* are cumulative masses as whole numbers that compare in the nearer tail.
 
@@ -16,8 +16,8 @@ tail, and for 1 − F, mirrored, in the upper half: the position of the tail in 
 exponents that no float has. Levels of equal truths differ by at most `ties`: that is 2·(c + 1) positions, where c·2^−53
 bounds the relative error of one cumulative mass. With u = 2^−53, n rows, k states and N points it adds up to
 
-    2u per probability given (a unit in the last place) and (k + 2)u per step of a recursion, so n·(k + 4)u;
-    twice that and N + 1 more for the past, which is divided by its total;   N + 3 for the convolution, N + 3 for sums.
+    n·(k + 4)u: 2u per probability given (a unit in the last place) and (k + 2)u per step of a recursion.
+    The past, which is divided by its total: twice that and N + 1 more. N + 3 for the convolution, N + 3 for sums.
 
 A comparison is strict if it holds for all levels within `ties` of those found, lenient if it does for some.
 """
@@ -40,7 +40,7 @@ KEPT = 2.0**-200
 @final
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """Positive numbers on planes, of shape (L, …), none but 0 below `least`, which is at least 2^−450."""
+    """Positive numbers on planes, of shape (L, …): each entry is 0 or at least `least`, itself at least 2^−450."""
 
     planes: Floats
     least: float
@@ -188,8 +188,8 @@ def levels(planes: Floats, offset: int, precision: Precision) -> Levels:
 def _positions(tails: Floats, precision: Precision) -> Ladder:
     """Return the positions of rising sums in the ordering of floats, that of ½ being 0.
 
-    A sum is read on the first plane where it is not 0, with what the next two add; the third next adds less than 2^−500
-    of that, since entries are at most 2^1310 apart before planes are put in their places.
+    A sum is read on the first plane where it is not 0, with what the next two add. The third next adds less than 2^−500
+    of that: entries are at most 2^1310 apart before planes are put in their places.
     """
     end = tails.shape[1]
     positions = np.empty(end, dtype=np.int64)

@@ -1,23 +1,20 @@
 """W_∞, W_p and (z, δ)-nearness of two finite laws on R: the quantile coupling, and matching within z (M4).
 
-Two finite laws on R: the quantile coupling, walked in one vectorised pass.
+The quantile coupling attains W_∞ and every W_p at once, in one vectorised pass. It is a monotone path through the pairs
+of atoms. At each level where a cumulative weight of one law is reached, that law moves on to its next atom. Where both
+are reached, both do. Rounding can only affect the comparison of two levels, so levels are whole numbers here. For
+rational weights they are the cumulative weights over a common denominator. For float weights they count floats. A level
+in the lower half is the position of its CDF in the ordering of all floats. A level in the upper half mirrors the
+position of its survival function. So a mass of 1e−17 in either tail keeps its relative accuracy. Float levels within
+`ties` positions count as equal.
 
-The quantile coupling attains W_∞ and every W_p at once. It is a monotone path through the pairs of atoms: at each
-level where a cumulative weight of one law is reached, that law moves on to its next atom; where both are reached, both
-do. Rounding can only affect the comparison of two levels, so levels are whole numbers here. For rational weights they
-are the cumulative weights over a common denominator. For float weights they count floats: a level in the lower half is
-the position of its CDF in the ordering of all floats, one in the upper half mirrors the position of its survival
-function, so a mass of 1e−17 in either tail keeps its relative accuracy. Float levels within `ties` positions count as
-equal.
-
-Two finite laws on R: the smallest z at which all mass but δ can be matched within distance z (M4).
-
-Not the quantile coupling: on {0,1} and {1,10} it matches nothing at z=0, and half can be matched. What cannot be
-matched at a given z is, by max-flow min-cut, the largest μ(A) − ν(A^z) over sets A. On a line A is a union of
-intervals, found by deciding at every atom of μ whether to be inside or outside A, with many stretches of atoms walked
-side by side. The search climbs: the worst set A at one z rules out every z up to the least at which A itself suffices,
-and that is the next z to try; the first z that no set rules out is the result. Masses are whole numbers, so nothing
-rounds; float weights are rounded down first, which can only leave more unmatched.
+For nearness, the smallest z is searched at which all mass but δ can be matched within distance z (M4). The quantile
+coupling does not give it: on {0,1} and {1,10} it matches nothing at z=0, and half can be matched. By max-flow min-cut,
+the mass that stays unmatched at a given z is the largest μ(A) − ν(A^z) over sets A. On a line A is a union of
+intervals. It is found by deciding at every atom of μ whether to be inside A, with many stretches of atoms walked side
+by side. The search climbs. The worst set A at one z rules out every z up to the least at which A itself suffices. That
+is the next z to try, and the first z that no set rules out is the result. Masses are whole numbers, so nothing rounds;
+float weights are rounded down first, which can only leave more unmatched.
 """
 
 import itertools
@@ -460,7 +457,7 @@ def _climb(
 def _worst_set(enter: Array, leave: Array, never: int) -> tuple[int, Array, Array]:
     """Return max over A of μ(A) − ν(A^z), and where the intervals of the best A start and end.
 
-    Entering A before atom i gains ν(up to its range) − μ(before i); leaving it after i gains μ(through i) − ν(through
+    Entering A before atom i gains ν(up to its range) − μ(before i). Leaving it after i gains μ(through i) − ν(through
     its range). Stretches of √n atoms are walked side by side, once for each state they may start in (0 outside, 1
     inside), then joined. `never` is a loss that no set can compensate.
     """
@@ -536,9 +533,9 @@ def _greedy(mu: Law, nu: Law, steps: AtomDistances, z: Any) -> Coupling:
 class DistanceSearch:
     """The choice of trials in the search for the least distance that suffices: below `low` none does, `high` does.
 
-    Every trial gives its excess. While the failing sets are simple, `low` itself is likely the result and is tried,
-    but at most a few times in a row without halving the range. While they are many, the
-    excess is a smooth curve, and the next trial is where a parabola through the last three trials says that it is 0.
+    Every trial gives its excess. While the failing sets are simple, `low` itself is likely the result. It is tried at
+    most a few times in a row without halving the range. While they are many, the excess is a smooth curve. The next
+    trial is then the zero of a parabola through the last three trials.
     """
 
     def __init__(self, low: Any, stride: Any, guess: Any) -> None:

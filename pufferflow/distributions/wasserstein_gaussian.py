@@ -25,9 +25,9 @@ _FAR = 1e3
 _HIGH = 1e4
 _AGREEMENT = 1e-9
 _WIDEST = 300.0
-_NEARLY_SINGULAR = "a bound: a covariance is so nearly singular that rounding decides"
-_FAR_APART = "a bound by hypercontractivity; the exact moment is beyond float precision here"
-_BY_W2 = "a bound by the Euclidean W_2 coupling; only p=2 with norm=2 has a closed form for different covariances"
+_NEARLY_SINGULAR = "an upper bound: a covariance is so close to singular that rounding decides"
+_FAR_APART = "an upper bound by hypercontractivity; floats cannot hold the exact moment"
+_BY_W2 = "an upper bound by the Euclidean W_2 coupling; only p=2, norm=2 has a closed form for different covariances"
 
 
 def winf(
@@ -73,7 +73,11 @@ def _wasserstein(
         least, value = _bures(mu, nu)
         if p == 2:
             return _from_bounds(least, value, _NEARLY_SINGULAR)
-        return Distance(value, Certainty.UPPER_BOUND, note="W_2, which no smaller p exceeds")
+        return Distance(
+            value,
+            Certainty.UPPER_BOUND,
+            note="an upper bound: W_2, which is at least W_p for smaller p",
+        )
     radius = math.sqrt(2) * math.exp(
         float(scipy.special.gammaln((d + p) / 2) - scipy.special.gammaln(d / 2)) / p
     )
@@ -91,7 +95,7 @@ def _rescale(
         step = mu.mean - nu.mean
         if not np.isfinite(step).all():
             return Distance(
-                math.inf, Certainty.UPPER_BOUND, note="some step is too long for a float"
+                math.inf, Certainty.UPPER_BOUND, note="a movement is too long for a float"
             )
         widest = max(float(np.abs(law.covariance).max()) for law in (mu, nu))
         _, exponent = math.frexp(max(float(np.abs(step).max()), math.sqrt(widest)))
@@ -114,8 +118,8 @@ def _from_bounds(least: float, most: float, note: str) -> Distance[AffineCouplin
 def near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distance[AffineCoupling]:
     """Return the smallest z with (z, δ)-nearness (M4).
 
-    For equal covariances: move by u, ‖u‖ ≤ z, then couple maximally; N(0,C) and N(v,C) overlap in all but
-    2Φ(‖v‖_C/2)−1, and half-spaces show that nothing does better. So z = min ‖u‖ with ‖m₁−m₂−u‖_C ≤ 2Φ⁻¹((1+δ)/2).
+    For equal covariances: move by u, ‖u‖ ≤ z, then couple maximally. N(0,C) and N(v,C) overlap in all but
+    2Φ(‖v‖_C/2)−1, and half-spaces show that no coupling does better. So z = min ‖u‖ with ‖m₁−m₂−u‖_C ≤ 2Φ⁻¹((1+δ)/2).
     For different covariances: a bound by the Euclidean W_2 coupling.
     """
     if delta == 0:
@@ -128,7 +132,7 @@ def _near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distan
     if not np.array_equal(mu.covariance, nu.covariance):
         reach = math.sqrt(float(scipy.special.chdtri(d, delta))) * _largest_deviation(mu, nu)
         value = length(step, norm) + _norm_ratio(d, norm) * reach
-        note = "a bound by the Euclidean W_2 coupling; nearness has a closed form for equal covariances only"
+        note = "an upper bound by the Euclidean W_2 coupling; nearness has a closed form for equal covariances only"
         return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=note)
     reach = 2 * math.sqrt(2) * float(scipy.special.erfinv(delta)) * (1 - _ERROR)
     bounds = [_nearness(step, mu.covariance, reach, norm, sign) for sign in (1, -1)]
@@ -237,8 +241,8 @@ def _norm_ratio(dimension: int, norm: float) -> float:
 def _absolute_moment(mean: float, deviation: float, p: float) -> tuple[float, float]:
     """Return bounds of (E|N(mean, deviation²)|^p)^(1/p), which meet where Kummer's function can be evaluated.
 
-    Elsewhere: below by the mean (and by p=2 for p ≥ 2), above by Minkowski and, for p ≥ 2, by hypercontractivity,
-    ‖m + sZ‖_p ≤ √(m² + (p−1)s²).
+    Elsewhere the lower bound is the mean (and the moment of p=2 for p ≥ 2). The upper bound is Minkowski's and, for p ≥
+    2, that of hypercontractivity: ‖m + sZ‖_p ≤ √(m² + (p−1)s²).
     """
     log_central = float(scipy.special.gammaln((p + 1) / 2)) - math.log(math.pi) / 2
     central = deviation * math.sqrt(2) * math.exp(min(log_central / p, 700.0))

@@ -1,12 +1,13 @@
 """Two finite laws on R^d: W_∞ and nearness, by a search of the occurring distances for the least that suffices.
 
 Whether all mass (or all but δ) can move within distance z is a flow problem in whole numbers. Cheap flows, with masses
-rounded so that they can only allow too much, rule out most distances; the exact flow then confirms the first one left.
+rounded so that they can only allow too much, rule out most distances. The exact flow then confirms the first one left.
 The value is the exact length of the longest step of the flow found, rounded up: an upper bound in every case.
 
 SciPy's maximum flow counts in 32 bits (and returns 0, silently, past them), which would lose every mass below 1e−9. So
-`greatest_flow` cuts numbers into digits: the leading bits are solved first, and every further digit only improves on
-the flow before, which by the cut found there lacks at most one unit per atom. The result is the exact greatest flow.
+`greatest_flow` cuts numbers into digits. The leading bits are solved first, and every further digit only improves on
+the flow before. By the cut found there, that flow lacks at most one unit per atom. The result is the exact greatest
+flow.
 """
 
 import math

@@ -42,6 +42,8 @@ class FrameOrigin:
     """Whether the frame is a scan of one file and no more, so that its rows are those of the file each time."""
     versions: tuple[SourceVersion, ...] = ()
     """The versions of tables that the frame reads, as far as it says so; their places are among the files."""
+    zoned: bool | None = None
+    """Whether the times that a period was fitted on have a time zone; None without such times."""
 
     def check_public(self, what: str, private: Any) -> None:
         """Refuse a reference that is the private frame, or that scans a file of it; `what` names the reference.
@@ -65,6 +67,34 @@ class FrameOrigin:
                 allowed="other, public rows; if the rows of both differ, collect the reference first",
                 instead='pf.Reference("an earlier year", frame.filter(…).collect())',
             )
+
+    def check_clock(self, column: str, dtype: Any) -> None:
+        """Refuse private times with a zone where the period was fitted on times without one, and the reverse.
+
+        Positions count from 1970-01-01, in UTC where there is a zone: a table of the period would have another hour.
+
+        >>> FrameOrigin(frozenset(), zoned=False).check_clock("hour", pl.Datetime())
+        """
+        private = zoned(dtype)
+        if self.zoned is None or private is None or self.zoned == private:
+            return
+        have = {True: "have a time zone", False: "have none"}
+        raise UsageError(
+            f"The private times in {column!r} {have[private]}; those that the period was fitted on {have[self.zoned]}.",
+            allowed="both with a time zone, or both without one: else the table of an hour is used at another hour",
+            instead=f'frame.with_columns(pl.col("{column}").dt.convert_time_zone("Europe/Vienna").dt.replace_time_zone(None))'
+            if private
+            else f'frame.with_columns(pl.col("{column}").dt.replace_time_zone("Europe/Vienna"))',
+        )
+
+
+def zoned(dtype: Any) -> bool | None:
+    """Return whether moments of a type have a time zone; None for dates and for what is no time.
+
+    >>> zoned(pl.Datetime("us", "UTC")), zoned(pl.Datetime()), zoned(pl.Date())
+    (True, False, None)
+    """
+    return dtype.time_zone is not None if dtype == pl.Datetime else None
 
 
 def frame_origin(frame: Any) -> FrameOrigin:

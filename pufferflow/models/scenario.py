@@ -483,6 +483,9 @@ class Scenario(InNotebooks):
             self._check_order(schema[self.order_by])
 
     def _check_order(self, dtype: Any) -> None:
+        for prior in self.priors:
+            if prior.provenance.origin is not None:
+                prior.provenance.origin.check_clock(self.order_by or "", dtype)
         fits = (
             dtype.is_temporal()
             if self.timed

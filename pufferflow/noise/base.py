@@ -40,9 +40,9 @@ Family = Callable[[float], "Noise"]
 class Noise(InNotebooks, abc.ABC):
     """Base class of the noises.
 
-    To add one, write a frozen dataclass with a field `scale` (or a property of this name that is its first field), and
-    the abstract methods below: all in units of the scale, for shifts ≥ 0. Ledgers store its name and its fields,
-    which are numbers, and reports draw it from them.
+    To add one, write a frozen dataclass with the abstract methods below. One field is `scale`; or the first one has
+    another name, and a property `scale` returns it. Methods work in units of the scale, for shifts ≥ 0. Ledgers store
+    the name and the fields, which are numbers, and reports draw the noise from them.
     """
 
     norm: ClassVar[float]
@@ -62,7 +62,7 @@ class Noise(InNotebooks, abc.ABC):
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise UsageError(
                 f"Two noises are called {cls.__name__}.",
-                allowed="a name of its own for every noise",
+                allowed="a different name for each noise",
                 instead=f"class Own{cls.__name__}(pf.Noise)",
             )
         Noise._by_name[cls.__name__] = cls
@@ -83,7 +83,7 @@ class Noise(InNotebooks, abc.ABC):
 
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:
-        """Return the family to calibrate for a guarantee where only the class was named."""
+        """Return the family that is calibrated for a guarantee if only the class is given."""
         return cls
 
     def convex(self, alpha: float) -> bool:
@@ -108,7 +108,7 @@ class Noise(InNotebooks, abc.ABC):
 
     @staticmethod
     def restored(stored: Mapping[str, str | int | float]) -> "Noise":
-        """Return the noise that was stored.
+        """Return the noise that `stored` described.
 
         >>> import pufferflow as pf
         >>> pf.Noise.restored(pf.Laplace(2.0).stored())
@@ -126,7 +126,7 @@ class Noise(InNotebooks, abc.ABC):
 
     @property
     def shape(self) -> float:
-        """The first parameter, 0 if there is none: a report draws the noise from it, scale and name."""
+        """The first parameter, 0 if there is none; with name and scale it is enough for a report to draw the noise."""
         return next(iter(self.parameters.values()), 0.0)
 
     @classmethod
@@ -217,7 +217,7 @@ class Noise(InNotebooks, abc.ABC):
     @overload
     def zcdp(self, shift: Many) -> Floats: ...
     def zcdp(self, shift: float | Many) -> float | Floats:
-        """Return the least ρ known with D_α ≤ ρα for the noise around two answers, of all orders α > 1.
+        """Return the least known ρ with D_α ≤ ρα for the noise around two answers, for all orders α > 1.
 
         >>> import pufferflow as pf
         >>> pf.Gaussian(1.0).zcdp(2.0), round(pf.Laplace(1.0).zcdp(1.0), 4)
@@ -230,7 +230,7 @@ class Noise(InNotebooks, abc.ABC):
     @overload
     def gdp(self, shift: Many) -> Floats: ...
     def gdp(self, shift: float | Many) -> float | Floats:
-        """Return the least known μ: the noise around two answers is no easier to distinguish than N(0, 1) and N(μ, 1).
+        """Return the least known μ: two answers are at least as hard to distinguish as N(0, 1) and N(μ, 1).
 
         >>> import pufferflow as pf
         >>> pf.Gaussian(2.0).gdp(1.0), round(pf.Laplace(1.0).gdp(1.0), 4)
@@ -333,9 +333,9 @@ class Noise(InNotebooks, abc.ABC):
     ) -> Floats:
         """Return independent draws of the noise, on the grid of `noise.grid`.
 
-        Without `rng` they come from the operating system's randomness. A seeded Generator is for tests and
-        simulations: its draws can be repeated by anybody. To publish an answer use `release`, whose result says whether
-        it may be published. The sampler is described in `pufferflow.noise.sampler`.
+        Without `rng` they come from the operating system's randomness. A seeded Generator is for tests and simulations:
+        whoever has the seed can repeat its draws. To publish an answer use `release`, whose result says whether it may
+        be published. The sampler is described in `pufferflow.noise.sampler`.
 
         >>> import pufferflow as pf
         >>> pf.Laplace(1.0).sample(3).shape
@@ -350,8 +350,8 @@ class Noise(InNotebooks, abc.ABC):
         """Return the answers with noise added, all on one grid that does not depend on them (M13).
 
         The grid is the power of two next below scale/1024, or the width given as `grid` (at most scale/1024). Rounding
-        to it moves each answer by up to half its width, and two answers up to one width further apart, which the
-        calibration has to count unless all answers are multiples of it.
+        to it moves each answer by up to half its width, and two answers up to one width further apart. The calibration
+        has to count that, unless all answers are multiples of the width.
 
         >>> import pufferflow as pf
         >>> noisy = pf.Laplace(1.0).release([10, 20])
@@ -362,7 +362,7 @@ class Noise(InNotebooks, abc.ABC):
         return sampler.release(self, answers, rng, grid)
 
     def check_drawable(self) -> None:
-        """Refuse to draw where that makes no sense."""
+        """Refuse to draw where draws are useless, such as those beyond all floats."""
 
     # Methods of a family, in units of its scale, for u ≥ 0
 
@@ -426,7 +426,7 @@ class Noise(InNotebooks, abc.ABC):
         *,
         free: bool = False,
     ) -> Any:
-        """Return the losses of shifts of any shape, sign and size; without noise, any shift but 0 has the largest loss.
+        """Return the losses of shifts of any shape, sign and size; without noise all but 0 have the largest loss.
 
         Unless small movements may be `free`, what underflows is rounded up.
         """
@@ -462,7 +462,7 @@ def one_dimensional(noise: Noise, dimension: int) -> None:
     """Refuse vectors for a noise whose loss of a ball is known on R only."""
     if dimension > 1:
         raise Refused(
-            f"{type(noise).__name__} noise for an answer of {dimension} coordinates.",
+            f"{type(noise).__name__} noise needs an answer of one coordinate, and this one has {dimension}.",
             allowed="an answer of one coordinate",
             instead="noise=pf.Laplace or noise=pf.Gaussian",
         )
@@ -495,7 +495,7 @@ def _numbers(values: object, name: str) -> Floats:
             [math.copysign(*pair) for pair in zip(sizes, array.flat, strict=True)]
         ).reshape(array.shape)
     if array.dtype.kind not in "iuf":
-        raise UsageError(f"{name} is no number.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is not a number.", allowed=allowed, instead=instead)
     floats = array.astype(np.float64)
     if np.isnan(floats).any():
         raise UsageError(f"{name} is NaN.", allowed=allowed, instead=instead)
@@ -518,7 +518,7 @@ def _broadcast(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     except ValueError as error:
         raise UsageError(
             f"Arrays of shapes {left.shape} and {right.shape} do not broadcast.",
-            allowed="arrays of one shape, or that NumPy broadcasts",
+            allowed="arrays of the same shape, or that NumPy broadcasts",
             instead="one number for the second",
         ) from error
     return first, second

@@ -1,18 +1,18 @@
 """Generalized Cauchy noise: heavy tails, for laws whose outliers lie far away (M11).
 
-Its Rényi moment is E = exp((α−1)·D_α) at a shift of u scales; `log_moment` is never below its logarithm. With m =
-k(α−1)/2 and w = u², E = β_k ∫ (1 + w cos²t − 2√w sin t cos t)^m cos^{k−2}t dt over (−π/2, π/2). For whole m it is a
-polynomial in w with positive coefficients.
+Its Rényi moment is E = exp((α−1)·D_α) at a shift of u scales; `log_moment` is never below its logarithm. Let m =
+k(α−1)/2 and w = u². Then E = β_k ∫ (1 + w cos²t − 2√w sin t cos t)^m cos^{k−2}t dt over (−π/2, π/2). For whole m it is
+a polynomial in w with positive coefficients.
 
 For other m put τ = 2·asinh(u/2). Then the base is cosh τ + sinh τ·cos(2t + φ), and T = tan(t + φ/2) makes the integral
 
     E = β_k ∫ h(T)^m · |c + sT|^{k−2} · (1 + T²)^{−k/2} dT,    h(T) = (e^τ + e^{−τ}T²)/(1 + T²),
 
 with c = (1 + e^{−τ})^{−1/2} and s = e^{−τ/2}·c. Its special points are T = 0, T = ∞ and T = −e^{τ/2}. Between each two
-of them an exponential substitution gives an integrand that is analytic in the strip |Im| < π/2 whatever u, so the
-trapezoid rule converges geometrically at a rate that does not depend on u, with an error that is known: in the strip
-|Im| ≤ a the integrand's size is at most C = cos(a)^{−m−k/2}·cos(a/2)^{−2m−k−4} times its value on the real line, hence
-the sum with step q is off by at most 2C/(e^{2πa/q} − 1) of the integral.
+of them an exponential substitution gives an integrand that is analytic in the strip |Im| < π/2 for every u. So the
+trapezoid rule converges geometrically, at a rate that does not depend on u. Its error is known. Let C =
+cos(a)^{−m−k/2}·cos(a/2)^{−2m−k−4}. In the strip |Im| ≤ a the integrand is at most C times its value on the real line.
+So the sum with step q is off by at most 2C/(e^{2πa/q} − 1) of the integral.
 """
 
 import math
@@ -127,9 +127,9 @@ class GeneralizedCauchy(Noise):
     def _delta(self, units: Floats, epsilon: float) -> Floats:
         """Return P(S) − e^ε Q(S) on the set S where the density ratio is above e^ε, an interval found by a quadratic.
 
-        (1 + y²) ≥ c·(1 + (y−u)²) with c = e^{2ε/k}: for c = 1 the half line y ≥ u/2, else y between
-        (cu ± √(cu² − (c−1)²))/(c−1), empty unless u ≥ 2·sinh(ε/k), which is M11's D_∞. The set is taken for a slightly
-        smaller ε, and its probabilities for a smaller one still: then rounding of its ends can only add.
+        S is (1 + y²) ≥ c·(1 + (y−u)²) with c = e^{2ε/k}. For c = 1 that is the half line y ≥ u/2. Otherwise y lies
+        between (cu ± √(cu² − (c−1)²))/(c−1). S is empty unless u ≥ 2·sinh(ε/k), which is M11's D_∞. The set is taken
+        for a slightly smaller ε, and its probabilities for a smaller one still: then rounding of its ends can only add.
         """
         hair = 8 * UNIT * (1 + epsilon)
         loss, epsilon = epsilon, max(epsilon - hair, 0.0)

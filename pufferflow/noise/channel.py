@@ -1,10 +1,8 @@
 """Channels: mechanisms with finitely many outputs, their labels, probabilities, draws, ε and η.
 
-Draws with exactly the probabilities of a table of rational numbers, many at a time.
-
-A uniform number in [0, 1) is read bit by bit, and the output is the number of cumulative probabilities that are not
+A draw reads a uniform number in [0, 1) bit by bit. The output is the number of cumulative probabilities that are not
 above it. 32 bits decide that, unless a cumulative probability lies between the same two multiples of 2⁻³² as the
-number; then more bits are read until they decide.
+number. Then more bits are read until they decide.
 
 All probabilities are rational, so that losses of channels are exact, and draws have exactly these probabilities.
 """
@@ -85,7 +83,7 @@ def read_inputs(given: Any, columns: int) -> tuple[Values, ...]:
     points = tuple(cast(Values, one if isinstance(one, tuple) else (one,)) for one in listed)
     if any(len(point) != columns for point in points):
         raise UsageError(
-            f"An input has not {columns} values, one for each column that is read.",
+            f"An input does not have {columns} values, one for each column that is read.",
             allowed="a value for every column that is read",
             instead="tuples in the order of reads",
         )
@@ -231,9 +229,9 @@ def cell_masses(noise: Noise, edges: Floats, answers: Floats) -> tuple[Floats, f
     off = _TAIL_ERROR * (1 + float(error.max(initial=0.0)))
     if not off < 1e-4:
         raise Refused(
-            "The answers lie too many scales apart for the cells of this noise.",
-            allowed="answers within a few hundred scales of each other",
-            instead="a larger scale, or a channel that is written down",
+            "The inputs and outputs lie too many scales of the noise apart.",
+            allowed="numbers within a few hundred scales of each other",
+            instead="a larger scale, or pf.Channel with its probabilities",
         )
     return masses, off
 
@@ -277,8 +275,8 @@ class Drawn(InNotebooks):
 class Channel(InNotebooks, HelpfulAttributes):
     """A mechanism γ(y|x) that reads columns of a row and publishes one of finitely many outputs.
 
-    `reads` is a column, or a list of several whose values it is given as tuples; None of a column that is named where
-    the channel is used. `probabilities` has a row for every input and a column for every output; floats are read as the
+    `reads` is a column, or a list of columns whose values arrive as tuples. It is None if the column is named where the
+    channel is used. `probabilities` has a row for every input and a column for every output; floats are read as the
     decimals they are written as. The output None is an erased value, null in a column.
 
     >>> coin = Channel("x", inputs=[0, 1], outputs=["no", "yes"], probabilities=[[0.75, 0.25], [0.25, 0.75]])
@@ -315,7 +313,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         for what, values in (("inputs", points), ("outputs", published)):
             if not values or len(set(values)) < len(values):
                 raise UsageError(
-                    f"{what} has no value, or one twice.",
+                    f"{what} is empty, or has a value twice.",
                     allowed="at least one value, each once",
                     instead=INSTEAD,
                 )
@@ -332,7 +330,7 @@ class Channel(InNotebooks, HelpfulAttributes):
 
     @classmethod
     def of(cls, inputs: Sequence[Any], outputs: Sequence[Any], probabilities: Any) -> Self:
-        """Return the channel with these probabilities, of a column that is named where it is used.
+        """Return the channel with these probabilities, for a column that is named where the channel is used.
 
         >>> Channel.of(["no", "yes"], ["no", "yes"], [[0.75, 0.25], [0.25, 0.75]]).reading("smokes").reads
         ('smokes',)
@@ -355,8 +353,8 @@ class Channel(InNotebooks, HelpfulAttributes):
     ) -> Self:
         """Return the channel that adds noise to a number and publishes the output next to it.
 
-        Rounding noise is post-processing, so what `noise` guarantees holds, up to a relative 1e-12 by which the
-        channel's probabilities are off from those of the noise; what `cost` says of the channel is exact.
+        Rounding noise is post-processing, so the guarantee of `noise` holds, up to a relative 1e-12: the error of the
+        channel's probabilities. The channel's own `cost` is exact.
 
         >>> import pufferflow as pf
         >>> Channel.of_noise("x", [0, 1], [0, 1], pf.Laplace(1.0)).probability(0, 1) < 0.31
@@ -370,7 +368,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         return cls(reads, inputs, grid, rounded_to(grid, answers, noise))
 
     def reading(self, columns: str | Sequence[str]) -> "Channel":
-        """Return the same channel of other columns."""
+        """Return the same channel for other columns."""
         return Channel(
             columns,
             self.inputs,
@@ -384,7 +382,8 @@ class Channel(InNotebooks, HelpfulAttributes):
         """Return γ(output | given)."""
         if output not in self.outputs:
             raise UsageError(
-                f"{quoted(output)} is no output.", allowed=f"one of {list(self.outputs)[:6]}"
+                f"{quoted(output)} is not an output of the channel.",
+                allowed=f"one of {list(self.outputs)[:6]}",
             )
         return self.probabilities[self.place(given)][self.outputs.index(output)]
 
@@ -398,9 +397,9 @@ class Channel(InNotebooks, HelpfulAttributes):
         if point not in self._places:
             of = f" of {', '.join(map(repr, self.reads))}" if self.reads else ""
             raise UsageError(
-                f"A value{of} is no input of the channel.",
+                f"A value{of} is not an input of the channel.",
                 allowed=f"its {len(self.inputs)} inputs",
-                instead="clipping and filling before it is read",
+                instead="clipping values and filling nulls before the channel",
             )
         return self._places[point]
 
@@ -433,7 +432,7 @@ class Channel(InNotebooks, HelpfulAttributes):
 
     @cached_property
     def epsilon(self) -> float:
-        """The largest log ratio of an output's probabilities for two inputs, rounded up; ∞ if one is 0 for one only."""
+        """The largest log ratio of an output's probabilities for two inputs, rounded up; ∞ if only one is 0."""
         columns = [column for column in zip(*self.probabilities, strict=True) if any(column)]
         if any(min(column) == 0 for column in columns):
             return math.inf
@@ -462,14 +461,14 @@ class Channel(InNotebooks, HelpfulAttributes):
         """
         if self.family is None:
             raise UsageError(
-                "A channel given by its probabilities has no others of its kind.",
-                allowed="plan() without a guarantee, which says what the channel keeps; or a mechanism with an epsilon",
+                "This channel is given by its probabilities, so it cannot be made for another guarantee.",
+                allowed="plan() without a guarantee, which says what the channel keeps, or a mechanism with an epsilon",
                 instead="pf.local.randomized_response(labels, epsilon=1.0)",
             )
         return self.family(epsilon)
 
     def erased(self, share: float) -> "Channel":
-        """Return the same with each output erased with a probability: η falls by that share, ε stays.
+        """Return the channel that also erases each output with a probability: η falls by that share, ε stays.
 
         >>> import pufferflow as pf
         >>> half = pf.local.randomized_response(["no", "yes"], epsilon=1.0).erased(0.5)
@@ -515,11 +514,11 @@ class Channel(InNotebooks, HelpfulAttributes):
         return [self.outputs[at] for at in self.draw(places, bits).tolist()]
 
     def release(self, given: Sequence[Any], rng: np.random.Generator | None = None) -> Drawn:
-        """Return an output for each input, and whether they may be published: not if they can be drawn again."""
+        """Return an output for each input, and whether they may be published: not if a seed can draw them again."""
         return Drawn(tuple(self.sample(given, rng)), rng is None)
 
     def to_json(self) -> str:
-        """Return the channel as JSON text, which `from_json` reads back unchanged, but for others of its kind."""
+        """Return the channel as JSON text; `from_json` restores all of it except `at`, the way to another ε."""
         rows = [[str(one) for one in row] for row in self.probabilities]
         stored = {
             "reads": self.reads,
@@ -551,7 +550,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         ) as error:
             why = error.problem if isinstance(error, UsageError) else ""
             raise UsageError(
-                f"The text is no stored channel. {why}".strip(), allowed="what to_json wrote"
+                f"The text is not a stored channel. {why}".strip(), allowed="what to_json wrote"
             ) from None
 
     def __repr__(self) -> str:
@@ -569,7 +568,7 @@ class Channel(InNotebooks, HelpfulAttributes):
 
 
 def _farthest(rows: Array, row: Array) -> Any:
-    """Return the largest sum of what other rows have more than a row."""
+    """Return the largest sum of the amounts by which another row exceeds a row."""
     return np.maximum(rows - row, 0).sum(axis=1).max().item()
 
 

@@ -18,9 +18,10 @@ from pufferflow.privacy.conversions import gaussian_deltas
 @suggests_arguments
 @dataclass(frozen=True)
 class Gaussian(Noise):
-    """Gaussian noise of standard deviation `scale`; on R^d its ball is that of the norm 2 (M10).
+    """Gaussian noise of standard deviation `scale`; on R^d for movements in the norm 2 (M10).
 
-    It gives Rényi and (ε, δ) guarantees, but no pure one: far out the ratio of two shifted densities has no limit.
+    It gives Rényi and (ε, δ) guarantees, but no pure one: far out the ratio of two shifted densities grows without
+    limit.
 
     >>> noise = Gaussian(2.0)
     >>> round(noise.renyi(1.0, alpha=8), 9), noise.pure(1.0), noise.variance
@@ -39,11 +40,11 @@ class Gaussian(Noise):
         return self.delta(read_radius(radius), epsilon)
 
     def zcdp_within(self, radius: float, dimension: int = 1) -> float:
-        """Return the ρ of the radius, in whatever direction a shift lies."""
+        """Return the ρ of the radius: all directions of a shift have the same."""
         return self.zcdp(read_radius(radius))
 
     def gdp_within(self, radius: float, dimension: int = 1) -> float:
-        """Return the μ of the radius, in whatever direction a shift lies."""
+        """Return the μ of the radius: all directions of a shift have the same."""
         return self.gdp(read_radius(radius))
 
     def convex(self, alpha: float) -> bool:

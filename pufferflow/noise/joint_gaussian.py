@@ -1,20 +1,16 @@
-"""Gaussian noise that is correlated between outputs, with its joint loss and the covariance of the least errors.
-
-The covariance of the Gaussian noise of several outputs with the least errors that hides given shifts (M28).
+"""Gaussian noise that is correlated between outputs, its joint loss, and the covariance with the least errors (M28).
 
 Noise with the covariance Σ hides a shift z as one standard deviation hides a movement of the length √(zᵀΣ⁻¹z). The sum
-of the outputs' standard deviations is minimised, given that no shift is longer than 1. For fixed multipliers c the sum
-of cᵢ²Σᵢᵢ is least, by duality, for Σ = C⁻¹·(C·M·C)^{1/2}·C⁻¹, where C has c on its diagonal and M is a mean of zzᵀ over
-the shifts, with weights that make tr (C·M·C)^{1/2} largest; and with c² = 1/√Σᵢᵢ both sums have the same slope. The
-result is a proposal: lengths of shifts and losses are computed for the noise that is used.
+of the outputs' standard deviations is minimised, given that no shift is longer than 1. Fix multipliers c, the diagonal
+of C. By duality the sum of cᵢ²Σᵢᵢ is least for Σ = C⁻¹·(C·M·C)^{1/2}·C⁻¹. M is a mean of zzᵀ over the shifts, with
+weights that make tr (C·M·C)^{1/2} largest. With c² = 1/√Σᵢᵢ both sums have the same slope. The result is a proposal:
+lengths of shifts and losses are computed for the noise that is used.
 
-Gaussian noise of two outputs of one batch that is correlated, with its joint loss over all reachable shifts (M28).
-
-The noise is defined in coordinates in which it is independent: N(0, scale²) is added to both coordinates of T·y, where
-the entries of T are short binary fractions, and T⁻¹ of the sum is published. So the loss of a shift z is that of
-Gaussian noise for the length |Tz| (Mahalanobis), and all results for Gaussian noise hold, on grids as well. The loss of
-a batch is that of the worst *reachable* shift, which need not be the one with both coordinates largest: for a = 1,
-b = 1/2 and ρ = 1/2 the shift (1, 1/2) has μ² = 1, and (1, 0) has 4/3.
+The noise of two outputs is defined in coordinates in which it is independent. N(0, scale²) is added to both coordinates
+of T·y, and T⁻¹ of the sum is published. The entries of T are short binary fractions. So the loss of a shift z is that
+of Gaussian noise for the length |Tz| (Mahalanobis). All results for Gaussian noise hold, on grids too. The loss of a
+batch is that of the worst *reachable* shift, which need not be the one with both coordinates largest: for a = 1, b =
+1/2 and ρ = 1/2 the shift (1, 1/2) has μ² = 1, and (1, 0) has 4/3.
 """
 
 import math
@@ -103,7 +99,7 @@ _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 class JointGaussian(InNotebooks):
     """Correlated Gaussian noise of two outputs: standard deviations scale·units, correlation rho (M28).
 
-    `units` and `rho` are met to some seven digits; `covariance` is that of the noise that is drawn, and losses are its.
+    `units` and `rho` are met to some seven digits. `covariance` and all losses are those of the noise that is drawn.
 
     >>> noise = JointGaussian(1.0, units=(1.0, 2.0), rho=0.5)
     >>> [round(noise.gdp(shifts) ** 2, 5) for shifts in ([(1, 1)], [(1, 0)], [(1, 1), (1, 0), (0, 1)])]
@@ -197,7 +193,7 @@ class JointGaussian(InNotebooks):
     ) -> Floats:
         """Return answers of shape (n, 2), rounded to multiples of `step`, a power of two, with noise.
 
-        T·answers are then multiples of a grid that does not depend on them, so rounding them to it adds no loss (M13),
+        T·answers are then multiples of a grid that does not depend on them. So rounding them to it adds no loss (M13),
         and the result is a function of the noisy coordinates. Answers that are not multiples of the step are up to one
         step further apart after rounding, which the calibration has to count. Noise comes from the operating system's
         randomness; a seeded `rng` is for tests only.

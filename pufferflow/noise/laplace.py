@@ -19,7 +19,7 @@ _NEAR_0 = 1e-3
 @suggests_arguments
 @dataclass(frozen=True)
 class Laplace(Noise):
-    """Laplace noise with density e^(−|x|/scale)/(2·scale); on R^d its ball is that of the norm 1 (M9).
+    """Laplace noise with density e^(−|x|/scale)/(2·scale); on R^d for movements in the norm 1 (M9).
 
     >>> noise = Laplace(2.0)
     >>> noise.pure(1.0), noise.expected_error, noise.variance

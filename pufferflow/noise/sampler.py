@@ -1,21 +1,21 @@
 """Drawing noise for publication: exact, on a grid that does not depend on the data (M13).
 
 A draw is round(X/g), the continuous noise X rounded to whole steps of a grid of width g. The answer is rounded to the
-same grid and the two are added as whole numbers, so the result is a rounding of answer + X: post-processing,
-for which every loss of the continuous noise holds. The set of possible results is the whole grid, whatever the answer
-(floats then show each of its points rounded to 53 bits, which is a function of the point alone).
+same grid and the two are added as whole numbers, so the result is a rounding of answer + X: post-processing, for which
+every loss of the continuous noise holds. The set of possible results is the whole grid, for every answer. (Floats show
+each point rounded to 53 bits, which is a function of the point alone.)
 
-A draw is the quantile of a uniform number U with infinitely many random bits. Floats propose the step; it is accepted
-only if the tail probabilities at both of its edges show, with a margin a hundred times their error, that every
-continuation of the 64 bits of U read so far falls inside it. Otherwise more bits are read and mpmath decides, at a
+A draw is the quantile of a uniform number U with infinitely many random bits. Floats propose the step, from 64 bits of
+U. It is accepted only if every continuation of these bits falls inside it. The tail probabilities at both of its edges
+have to show that, with a margin a hundred times their error. Otherwise more bits are read and mpmath decides, at a
 precision that grows with them. On grids too fine for floats to separate the steps, a range of steps is drawn in this
-way, and then one step of the range: it is proposed uniformly, and accepted with its probability (von Neumann's
-rejection). So no tail is cut, and the law of a draw is that of the noise up to the correctness of mpmath. Bits come
-from the operating system (`os.urandom`), or from a NumPy Generator that the caller passes.
+way. Then one step of it is proposed uniformly, and accepted with its probability (von Neumann's rejection). So no tail
+is cut, and the law of a draw is that of the noise up to the correctness of mpmath. Bits come from the operating system
+(`os.urandom`), or from a NumPy Generator that the caller passes.
 
-Tests compare, for every noise, 10⁶ draws with the law's tail probabilities on some forty cells (χ², which also has to
-fail for a scale 10 % off either way), the slow path with the fast one on the same bits, and the sets of results for
-different answers.
+Tests compare 10⁶ draws of every noise with the law's tail probabilities on some forty cells (χ²). The same test has to
+fail for a scale 10 % off either way. Tests also compare the slow path with the fast one on the same bits, and the sets
+of results for different answers.
 """
 
 import math
@@ -378,9 +378,9 @@ def _read_answers(answers: npt.ArrayLike, *, plain: bool) -> Array:
         exact = [_as_fraction(value) for value in raw.ravel().tolist()]
     except (AttributeError, ValueError, OverflowError) as error:
         raise UsageError(
-            "Some answer is not a finite number.",
+            "An answer is not a finite number.",
             allowed="finite numbers: int, float, Fraction or Decimal",
-            instead="clipping and filling before the aggregate",
+            instead="clipping values and filling nulls before the aggregate",
         ) from error
     return _object_array(exact, raw.shape)
 
@@ -409,8 +409,8 @@ def _read_grid(grid: object, scale: float) -> Fraction:
         raise UsageError(f"The grid has width {grid}.", allowed=allowed, instead=instead)
     if width * STEPS_PER_SCALE > Fraction(scale):
         raise Refused(
-            f"A grid of width {grid} for a noise of scale {scale:g}.",
-            allowed=f"{allowed}: on a coarser one the losses are those of another noise",
+            f"The grid of width {grid} is too wide for noise of scale {scale:g}.",
+            allowed=f"{allowed}; on a coarser grid the proven losses do not hold",
             instead=instead,
         )
     return width

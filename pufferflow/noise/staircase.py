@@ -1,8 +1,8 @@
 """Staircase noise: the least expected error any noise can have for a pure guarantee, and its shape (M12).
 
-Between two shifts at which jumps meet, both integrals of a staircase, E e^((α−1)·loss) and the hockey stick, are linear
-in the shift. So the longest shift that keeps a guarantee has a closed form in a few losses, for every shape, and the
-shape of the least expected error is searched. The result is only a shape: a bound proves its scale.
+Between two shifts at which jumps meet, E e^((α−1)·loss) and the hockey stick of a staircase are linear in the shift. So
+for every shape the longest shift that keeps a guarantee has a closed form in a few losses. The shape of the least
+expected error is searched. The result is only a shape: a bound proves its scale.
 """
 
 import functools
@@ -48,7 +48,7 @@ _RTOL = 1e-10
 @suggests_arguments
 @dataclass(frozen=True)
 class Staircase(Noise):
-    """Staircase noise: e^(−ε) less likely at every step of one sensitivity, the fall set at a share gamma of it (M12).
+    """Staircase noise: its density falls by e^(−ε) with every step of one sensitivity, at a share gamma of it (M12).
 
     A movement by the sensitivity costs exactly epsilon, and any smaller one no more. `gamma` is the one with the least
     expected error, 1/(1 + e^(ε/2)), unless given. The density has jumps, so the loss of two laws need not fall as the
@@ -88,7 +88,7 @@ class Staircase(Noise):
     def of(cls, epsilon: float | None = None, gamma: float | None = None) -> "StaircaseFamily":
         """Return the family with this fall per step, to be calibrated by its sensitivity.
 
-        Left out, epsilon is what suits the guarantee: its own ε if it is pure. So is `gamma`.
+        An epsilon that is left out is chosen for the guarantee: its own ε if it is pure. So is `gamma`.
 
         >>> Staircase.of(epsilon=1.0, gamma=0.5)(3.0)
         Staircase(sensitivity=3.0, epsilon=1.0, gamma=0.5)
@@ -97,7 +97,7 @@ class Staircase(Noise):
 
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:
-        """Return the family of the shape that leaves a guarantee the least expected error."""
+        """Return the family whose shape keeps a guarantee with the least expected error."""
         return cls.of().family(guarantee)
 
     @classmethod
@@ -316,7 +316,7 @@ class Staircase(Noise):
 @final
 @dataclass(frozen=True)
 class StaircaseFamily:
-    """Staircases whose scale is to be found, and whatever of their shape is not given."""
+    """A family of staircases: calibration finds the scale, and what is left out of the shape."""
 
     epsilon: float | None
     gamma: float | None
@@ -325,7 +325,7 @@ class StaircaseFamily:
         Staircase(0.0, 1.0 if self.epsilon is None else self.epsilon, self.gamma)  # reads both
 
     def family(self, guarantee: Guarantee) -> Family:
-        """Return the family whose shape leaves a guarantee the least expected error, as far as it is not given."""
+        """Return the family whose shape, where it is not given, keeps a guarantee with the least expected error."""
         if self.epsilon is not None:
             return self
         promises = tuple(guarantee.singles)
@@ -340,7 +340,7 @@ class StaircaseFamily:
     def __call__(self, scale: float) -> Staircase:
         if self.epsilon is None:
             raise UsageError(
-                "Staircase noise without its epsilon, and no guarantee that says which.",
+                "Staircase noise has no epsilon, and no guarantee to choose it for.",
                 allowed="an epsilon, or a guarantee to calibrate for",
                 instead="pf.Staircase.of(epsilon=1.0)(1.0)",
             )
@@ -366,7 +366,7 @@ def best_staircase(promises: tuple[Guarantee, ...], gamma: float | None) -> Stai
     best = min(tried, key=tried.__getitem__)
     if tried[best] == math.inf:
         raise Refused(
-            f"Staircase noise of any shape for {', '.join(map(repr, promises))}.",
+            f"No staircase noise keeps {', '.join(map(repr, promises))}.",
             allowed="a guarantee with epsilon or delta above 0",
             instead="a larger epsilon",
         )
@@ -444,7 +444,8 @@ def _candidates(promises: Sequence[Guarantee], gamma: float | None) -> Iterator[
 def gammas_of_tv(epsilon: float, tv: float) -> list[float]:
     """Return the shares with which a movement of one step has this total variation: M12's formula, solved (M12).
 
-    It rises from (1 − e^(−ε))/2 at γ = 0 to tanh(ε/2) at γ = 1/2, and falls back to where it began at γ = 1.
+    The total variation rises from (1 − e^(−ε))/2 at γ = 0 to tanh(ε/2) at γ = 1/2. From there it falls back, to the
+    same value at γ = 1.
 
     >>> [round(gamma, 4) for gamma in gammas_of_tv(1.0, 0.3234)], gammas_of_tv(1.0, 0.5)
     ([0.0138, 0.9641], [])
@@ -489,8 +490,8 @@ def _pieces(u: float, gamma: float) -> tuple[Floats, Floats, Floats, Array]:
     """Return the falls of both densities on each piece, the logs of the lengths, and which pieces lie outside [0, u].
 
     Beyond one step outside [0, u] everything repeats, e^(−ε) times as heavy: so the pieces of the first step on each
-    side count 1/(1 − e^(−ε)) times. Edges are rational numbers: a piece of one ulp can weigh most. None of it depends
-    on the fall, so that a search finds most shifts worked out.
+    side count 1/(1 − e^(−ε)) times. Edges are rational numbers: a piece of one ulp can weigh most. The pieces do not
+    depend on the fall, so a search finds most of them in the cache.
     """
     move, share = Fraction(u), Fraction(gamma)
     falls_p, falls_q, log_lengths = _inner_pieces(move, share)

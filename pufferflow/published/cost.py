@@ -220,6 +220,8 @@ class Answered(_Stored, frozen=True):
 
 
 Table = tuple[tuple[float, ...], ...]
+Runs = tuple[tuple[int, int, int], ...]
+"""Stretches (first, end, cell) of consecutive steps."""
 _encoder = msgspec.json.Encoder(order="sorted")
 COST_NAMES = {"offset": "shift", "steps_seen": "hull", "regions": "apart"}
 """The stored names of some fields of `Cost`."""
@@ -254,6 +256,11 @@ class Rows(_Stored, frozen=True):
     """Whether groups differ: the runs are then the union over all groups, and cells may be any."""
     parts: tuple[Part, ...] = ()
     """All groups, each in one part, where cells have noise of their own: the shape's noise is then the least of it."""
+    patterns: tuple[Runs, ...] = ()
+    """The selected steps of every group, each once, with cells numbered as they come up; empty if unknown.
+
+    Every such row adds its terms, without a weight, to the sums of its cell.
+    """
 
 
 @final

@@ -292,7 +292,7 @@ class Release(InNotebooks, HelpfulAttributes):
         return place
 
     def plot(self, outputs: str | Sequence[str] | None = None) -> "Chart":
-        """Return a chart of the numbers with their error bars, made with Altair (`pufferflow[notebook]`).
+        """Return a chart of the numbers with their error bars, made with Altair (the extra `notebook`).
 
         Each output has a panel. Its axis is the group column with times or numbers, if there is one; other groups have
         a colour each. `outputs` names those to draw. Of very many groups some are drawn, and the chart says which.
@@ -312,7 +312,7 @@ class Release(InNotebooks, HelpfulAttributes):
 
     @property
     def style(self) -> "StyledTable":
-        """The numbers with their error bars as a table of great_tables (`pufferflow[notebook]`), to be styled further.
+        """The numbers with their error bars as a table of great_tables (the extra `notebook`), to be styled further.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())

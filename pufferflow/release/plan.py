@@ -325,7 +325,7 @@ class Plan(BasePlan[AdditiveNoise]):
     def plot(
         self, kind: ChartKind = "noise", signal: float | Mapping[str, float] | None = None
     ) -> "Chart":
-        """Return a chart of the noise, made with Altair (`pufferflow[notebook]`); nothing is spent.
+        """Return a chart of the noise, made with Altair (the extra `notebook`); nothing is spent.
 
         `kind` is one of four. "error_bars": the error bar of each number, in the colour of its verdict, beside the
         difference that it has to show; `signal` is as in `check`. "bounds": the scale that each bound needs. "noise":
@@ -343,7 +343,7 @@ class Plan(BasePlan[AdditiveNoise]):
 
     @property
     def style(self) -> "StyledTable":
-        """The noise of each number as a table of great_tables (`pufferflow[notebook]`), to be styled further.
+        """The noise of each number as a table of great_tables (the extra `notebook`), to be styled further.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())

@@ -214,11 +214,12 @@ def _candidates(
         scenario.order_by,
         secret.domain,
     )
-    step: Any = scenario.step_in_words if scenario.timed else scenario.step
+    step = _step_of(scenario)
     numeric = not domain.finite or domain.numeric
+    measured = _Correlations.of(reference, scenario, column)
     yield (
         "rows are independent of each other",
-        lambda: (Independent(), _signs(reference, scenario, column)),
+        lambda: (Independent(), measured.against_independence()),
     )
     if order is not None and domain.finite and len(domain.points) <= _MOST_STATES:
         yield (
@@ -237,7 +238,7 @@ def _candidates(
         )
     if order is not None and numeric:
         yield (
-            "rows are Gaussian, near ones alike",
+            "rows are Gaussian, near ones correlated",
             lambda: _fitted(
                 GaussianPrior.fit(
                     reference,
@@ -252,8 +253,11 @@ def _candidates(
         )
     if within and numeric:
         yield (
-            "rows of a group are Gaussian, all alike",
-            lambda: _fitted(GaussianPrior.fit(reference, column, within, slack="confidence")),
+            "rows of a group are Gaussian, equally correlated",
+            lambda: _fitted(
+                GaussianPrior.fit(reference, column, within, slack="confidence"),
+                *measured.against_equal_correlation(),
+            ),
         )
     if within and domain.finite:
         others = [name for name in scenario.public if name not in {*within, order}][:_MOST_CLASSES]
@@ -269,35 +273,61 @@ def _candidates(
     yield "rows of a group may determine each other", lambda: (AnyCorrelation(), ())
 
 
-def _signs(reference: Reference, scenario: Scenario, column: str) -> tuple[str, ...]:
-    """Return what speaks against independent rows: correlations that chance does not explain, at 95 %.
+@dataclass(frozen=True)
+class _Correlations:
+    """The correlations of numbers in a reference, as intervals at 95 %; None where none was fitted."""
 
-    Nothing is returned for labels, nor for references that are too small.
-    """
-    within, order, found = list(scenario.within), scenario.order_by, list[str]()
-    step: Any = scenario.step_in_words if scenario.timed else scenario.step
-    kinds: tuple[Literal["exchangeable", "ar1"], ...] = ("exchangeable", "ar1")
-    for kind in kinds:
-        if not (within if kind == "exchangeable" else order):
-            continue
-        ordered = order if kind == "ar1" else None
-        try:
-            prior = GaussianPrior.fit(
-                reference,
-                column,
-                within or None,
-                covariance=kind,
-                order_by=ordered,
-                step=step,
-                slack="confidence",
-            )
-        except PufferflowError:
-            continue
-        low, high = _span(prior)
-        if low > 0 or high < 0:
-            whose = "rows of a group" if kind == "exchangeable" else "neighbouring rows"
-            found.append(f"{whose} have a correlation between {low:.2f} and {high:.2f}")
-    return tuple(found)
+    of_groups: tuple[float, float] | None
+    of_neighbours: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, reference: Reference, scenario: Scenario, column: str) -> "_Correlations":
+        """Fit both; labels, and references that are too small, have none."""
+        return cls(
+            _fitted_span(reference, scenario, column, "exchangeable") if scenario.within else None,
+            _fitted_span(reference, scenario, column, "ar1") if scenario.order_by else None,
+        )
+
+    def against_independence(self) -> tuple[str, ...]:
+        """Return the correlations that chance does not explain."""
+        named = {"rows of a group": self.of_groups, "neighbouring rows": self.of_neighbours}
+        return tuple(
+            f"{whose} have a correlation between {span[0]:.2f} and {span[1]:.2f}"
+            for whose, span in named.items()
+            if span is not None and (span[0] > 0 or span[1] < 0)
+        )
+
+    def against_equal_correlation(self) -> tuple[str, ...]:
+        """Return the correlation of neighbours, if it is not that of any two rows of a group."""
+        near, group = self.of_neighbours, self.of_groups
+        if near is None or group is None or (near[0] <= group[1] and group[0] <= near[1]):
+            return ()
+        found = f"neighbouring rows have a correlation between {near[0]:.2f} and {near[1]:.2f}"
+        return (f"{found}, all rows of a group one between {group[0]:.2f} and {group[1]:.2f}",)
+
+
+def _fitted_span(
+    reference: Reference, scenario: Scenario, column: str, kind: Literal["exchangeable", "ar1"]
+) -> tuple[float, float] | None:
+    """Return the interval of a correlation in a reference; None if none can be fitted."""
+    try:
+        prior = GaussianPrior.fit(
+            reference,
+            column,
+            list(scenario.within) or None,
+            covariance=kind,
+            order_by=scenario.order_by if kind == "ar1" else None,
+            step=_step_of(scenario),
+            slack="confidence",
+        )
+    except PufferflowError:
+        return None
+    return _span(prior)
+
+
+def _step_of(scenario: Scenario) -> Any:
+    """Return the step of a scenario as its fits take it."""
+    return scenario.step_in_words if scenario.timed else scenario.step
 
 
 def _span(prior: GaussianPrior) -> tuple[float, float]:
@@ -311,9 +341,10 @@ def _span(prior: GaussianPrior) -> tuple[float, float]:
             return 0.0, 0.0
 
 
-def _fitted(prior: Prior) -> tuple[Prior, tuple[str, ...]]:
+def _fitted(prior: Prior, *against: str) -> tuple[Prior, tuple[str, ...]]:
     """Return a prior with the evidence against it: its notes, except the one that states its slack."""
-    return prior, tuple(note for note in prior.provenance.notes if _ESTIMATED not in note)
+    notes = (note for note in prior.provenance.notes if _ESTIMATED not in note)
+    return prior, (*against, *notes)
 
 
 def _tried(batch: Batch, promise: Guarantee, name: str, fit: Fit) -> Suggestion:
@@ -346,7 +377,7 @@ def _plan(batch: Batch, prior: Prior, promise: Guarantee) -> Plan:
         given.secret,
         prior,
         order_by=given.order_by,
-        step=given.step_in_words if given.timed else given.step,
+        step=_step_of(given),
         start=None if given.order_by is None else given.start,
         within=given.within,
         public=given.public,

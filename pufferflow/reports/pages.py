@@ -146,9 +146,10 @@ def _page_of_evidence(  # noqa: PLR0913 - a report, in parts
     *,
     screen: Any,
     about: Sequence[tuple[str, str]],
+    entry: str = "",
 ) -> str:
     """Return the report on a plan or a release, whose `numbers` are for the analyst."""
-    analyst, auditor = sections_of(evidence, _summary_of_evidence(evidence))
+    analyst, auditor = sections_of(evidence, _summary_of_evidence(evidence, entry), entry)
     return page(
         kind,
         evidence.title,
@@ -175,7 +176,7 @@ def _next(evidence: Evidence, *, published: bool = False, cut: bool = False) -> 
     return section("next", steps=next_steps(evidence, published=published, cut=cut))
 
 
-def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
+def _summary_of_evidence(evidence: Evidence, entry: str) -> list[tuple[str, str]]:
     """Return the guarantee of a plan in numbers, with its noise."""
     pair, promise = evidence.pair, evidence.promise
     if evidence.promise_in_words:
@@ -186,7 +187,7 @@ def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
         ("Guarantee", promise),
         ("Worst pair of secrets", "" if pair is None else f"{pair.first} against {pair.second}"),
         ("Noise", _noise_in_words(evidence.cells)),
-        ("Spent of the limit", spent(evidence.budget)),
+        ("Spent of the limit", spent(evidence.budget, entry)),
         ("Certainty of the noise", certainty(evidence) or ""),
     ]
     return [(name, value) for name, value in summary if value]
@@ -307,6 +308,7 @@ def release_page(  # noqa: PLR0913 - a report, and its context
         _RELEASE_CLOSING,
         screen=first_screen(evidence, "release", published, entry),
         about=_about(evidence, written, job, period),
+        entry=entry,
     )
 
 

@@ -55,16 +55,19 @@ _DISTANCES: Final = (
 
 
 def sections_of(
-    evidence: Evidence, summary: Sequence[tuple[str, str]]
+    evidence: Evidence, summary: Sequence[tuple[str, str]], entry: str = ""
 ) -> tuple[list[Section], list[Section]]:
-    """Return the sections of a report with evidence: those for the analyst, and those for the auditor."""
+    """Return the sections of a report with evidence: those for the analyst, and those for the auditor.
+
+    `entry` is the entry of a ledger that a release was charged to.
+    """
     pair, memory, models = evidence.pair, evidence.memory, models_of(evidence.bounds)
     curves = None if pair is None else curves_of(pair)
     drawn = "" if pair is None or curves is None else laws_figure(pair, curves)
     compared = models if len(models) > 1 else []
     analyst = [
         section("models", models=compared, figure=models_figure(compared), anchor_of=anchor_of),
-        account(evidence.budget),
+        account(evidence.budget, entry=entry),
     ]
     auditor = [
         _sentence(evidence),
@@ -201,14 +204,15 @@ MOST_CHARGES = 200
 _ACCOUNT = "Budget over time"
 
 
-def account(budget: Budget | None, place: int = 0) -> Section:
+def account(budget: Budget | None, place: int = 0, entry: str = "") -> Section:
     """Return the section on an account: why its total is what it is, its figure, and its latest charges.
 
-    In the report on a ledger an account has a place, from 1, and is described first.
+    In the report on a ledger an account has a place, from 1, and is described first. Without a budget, the report on a
+    release may still know the entry of a ledger that counts it.
     """
     anchor = f"account-{place}" if place else "budget"
     if budget is None:
-        return section("account", anchor, heading=_ACCOUNT, budget=None)
+        return section("account", anchor, heading=_ACCOUNT, budget=None, entry=entry)
     latest = budget.charges[-MOST_CHARGES:]
     figure = budget_figure(budget, f"budget-{place}" if place > 1 else "")
     return section(
@@ -225,10 +229,11 @@ def account(budget: Budget | None, place: int = 0) -> Section:
     )
 
 
-def spent(budget: Budget | None) -> str:
+def spent(budget: Budget | None, entry: str = "") -> str:
     """Describe how much of the limit is spent."""
     if budget is None:
-        return "no account counts this"
+        counted_by = f"entry {entry.partition(':')[0]} of a ledger, whose report has the total"
+        return counted_by if entry else "no account counts this"
     return f"{total(budget.spent)} of {total(budget.limit_epsilon)}"
 
 

@@ -1,10 +1,7 @@
-"""How far answers about several cells, many or unknown ones, and all rows of a group move (M7).
+"""How far answers about several cells move, many or unknown ones, if every row of a group may change (M7).
 
-How far answers about several cells move if every row of a group may change (M7), without an array of all answers.
-
-For rows that may be absent: the most that they can add to the answers, compared with nothing.
-
-Movements of answers with unknown or many cells, and of rows that are rounded to whole steps; no laws are listed.
+No laws are listed, nor is there an array of all answers. Rows that may be absent count with the most that they can add
+to the answers, against nothing.
 
 For many or unknown cells, the movement of all rows of the group is a bound (M7, M20). Rounding rows one by one, as
 answers about an interval need, adds at most a step for each row that moves (M1, M13).
@@ -210,7 +207,7 @@ def tables_of(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
     if given is None:
         if not isinstance(secret, Presence):
             raise UsageError(
-                "The statistic adds up values of a column, and neither secret nor prior declare its domain.",
+                "The statistic adds up values of a column, but neither the secret nor the prior declares its domain.",
                 allowed="a secret with a column and its domain, or the numbers that a row may add",
                 instead="pf.Derived(name, column=..., domain=...), or pf.Statistic(weights, values=[0, 1])",
             )
@@ -328,17 +325,17 @@ _MOST_STEPS = 10_000
 @final
 @dataclass(frozen=True, eq=False)
 class CoveringMovement:
-    """Bounds for all patterns whose rows are among those given, whatever their cells.
+    """Bounds for all patterns whose rows are among those given, in any cells.
 
-    `of_one_cell` are the laws of all rows in a single cell. Its walks are valid for every split into cells: outputs
-    depend on a row only through its exposure ℓ_t, a sum over the answers that the row touches (M20), and each row
-    touches the answers of one cell, with the same weights in all cells.
+    `of_one_cell` are the laws of all rows in a single cell. Its walks are valid for every split into cells. Outputs
+    depend on a row only through its exposure ℓ_t, a sum over the answers that the row touches (M20). Each row touches
+    the answers of one cell, with the same weights in all cells.
 
     The walks are valid for every smaller pattern, too. Rows that a pattern does not have, or that are not queried, have
     the exposure 0 along the same chain. Its kernels over gaps are products of its own, and its marginals do not depend
     on which rows are there. Messages grow with exposures, and there are fewer secret rows. So all groups have to begin
-    at the same position, unless positions may be shifted (`Prior.repeats`). On a star (M21), which has no positions,
-    n rows reveal no more of the class than n queried rows, and a secret row that is not queried leaves n − 1 others.
+    at the same position, unless positions may be shifted (`Prior.repeats`). A star (M21) has no positions. There n rows
+    reveal no more of the class than n queried rows. A secret row that is not queried leaves n − 1 others.
 
     Movements are those of the group (`Cells`), or of one cell where `scattered` says that no split moves farther. The
     place has the largest number of answers, if the cells of rows are unknown.
@@ -374,8 +371,8 @@ class CoveringMovement:
         """Return two points; refuse where they would represent other numbers of answers."""
         if not self.place.dimension == len(self.cells.steps) <= _MOST_STEPS:
             raise Refused(
-                f"Listing the movements of up to {self.place.dimension} answers about cells that are unknown, "
-                "or too many.",
+                f"The movements of up to {self.place.dimension} answers cannot be listed: their cells are unknown, or "
+                "too many.",
                 allowed=f"at most {_MOST_STEPS} answers, about cells that are known",
                 instead="bound=pf.Messages(), pf.GWM() or pf.Group(), which need no list",
             )

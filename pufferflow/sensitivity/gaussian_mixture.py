@@ -1,10 +1,10 @@
 """Gaussian rows in hidden classes: the translation in each class, and the loss about the class (M54).
 
 Given the class the secret's value translates the other rows, and answers lose ε_c. The value also makes one class more
-likely than another, by π_a(c)/π_b(c): that ratio is charged once, whatever the queries. With v_c how likely an output
-is given class c and b, P(S|a) ≤ Σ π_a(c)·e^{ε_c}·v_c and P(S|b) = Σ π_b(c)·v_c, where v_c ≤ e^{D(c,c')}·v_c' by the
-most that the other rows can do: all of them are replaced (M7), or, where two classes differ in their means alone,
-translated by the difference. With Gaussian noise the class counts as revealed.
+likely than another, by π_a(c)/π_b(c). That ratio is charged once, for any number of queries. Let v_c be the probability
+of an output given class c and value b. Then P(S|a) ≤ Σ π_a(c)·e^{ε_c}·v_c and P(S|b) = Σ π_b(c)·v_c. Here v_c ≤
+e^{D(c,c')}·v_c', by the most that the other rows can do. All of them are replaced (M7), or translated by the difference
+where two classes differ in their means alone. With Gaussian noise the class counts as revealed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +31,8 @@ from pufferflow.sensitivity.row_query import Question, norms_above
 
 _MOST_FACTORS = 4_000_000
 _GIVEN_AWAY = (
-    "Noise without a pure loss under a pf.GaussianMixture, for a secret whose own value reveals the class: so far "
-    "apart are two of its values."
+    "Two values of the secret are so far apart that the value itself reveals the class of a pf.GaussianMixture. Then "
+    "noise without a pure loss is not enough."
 )
 OfMember = Callable[[GaussianPrior, Statistic, AnySecret], Laws]
 
@@ -74,7 +74,7 @@ def of_mixture(
 
 def _unlisted() -> NoReturn:
     raise Refused(
-        "The laws of sums under a mixture of Gaussians, whose values are clamped to an interval.",
+        "Laws of clamped sums under a pf.GaussianMixture cannot be listed.",
         allowed="bound=pf.Messages(), which counts movements and the loss about the class, or pf.Group()",
         instead='bound="auto"',
     )
@@ -143,8 +143,9 @@ def _least_row(prior: GaussianMixture, question: Question) -> float:
 def _shifted(one: GaussianPrior, other: GaussianPrior, question: Question) -> Floats | None:
     """Return how far each answer moves by the difference of two classes that differ in their means alone.
 
-    Given a value of row t row r differs by (μ' − μ)(1 − c_r), clamped as every translation is (M15), whatever the side:
-    of shape (answers, places). None where classes differ in more, or there are too many rows to compare in pairs.
+    Given a value of row t row r differs by (μ' − μ)(1 − c_r), clamped as every translation is (M15). The sizes are
+    returned, without signs: of shape (answers, places). None where classes differ in more, or there are too many rows
+    to compare in pairs.
     """
     same = (
         one.covariance == other.covariance

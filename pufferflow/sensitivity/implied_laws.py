@@ -27,8 +27,8 @@ def implied(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws:
 def laws(scenario: Scenario, query: Statistic) -> SeveralLaws:
     """Return the pairs of laws of an answer: under any two values of the secret, for every prior of the scenario.
 
-    They are passed to `pf.calibrate` and `pf.loss` as pairs; iteration lists the pairs one by one, which is possible
-    for short sequences only.
+    Pass the result to `pf.calibrate` or `pf.loss` as `pairs`. Iterating over it lists the pairs one by one; that is
+    possible for short sequences only.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(

@@ -1,7 +1,5 @@
 """Rows that share a hidden class: its law given the secret, the sum of the others, and losses (M20, M21).
 
-Rows that share a hidden class: the class given the secret, then the sum of the other rows given the class (M21).
-
 Rows are correlated through the class. Given the secret the class has its posterior law, which moves the sum of the
 other rows: leaving them out, or taking the class's marginal law, would miss that.
 """
@@ -59,7 +57,7 @@ _MOST_STATES = 128
 class Given:
     """The laws given one value of the secret: of the class, and of its own row's point in each class.
 
-    `own` has the shape (classes, points); it is None if the secret is no row's, but the whole group's.
+    `own` has the shape (classes, points). It is None if the secret belongs to the whole group, not to a row.
     """
 
     classes: Array
@@ -143,7 +141,7 @@ class Star:
         used = np.flatnonzero(np.any(list(laws.values()), axis=0))
         if len(used) > _MOST_STATES:
             raise Refused(
-                f"Messages between {len(used)} combinations of a shared class and a row's value.",
+                f"A shared class and a row's value have {len(used)} combinations, too many for messages.",
                 allowed=f"at most {_MOST_STATES} of them",
                 instead="bound=pf.GWM(), or a table with fewer values",
             )
@@ -161,8 +159,8 @@ class RegionStar:
     """The same with regions of laws, any member of which may be the prior: losses are at least the largest of them.
 
     `classes` are the laws of the class and `own` those of the secret's row, one for each of the secret's `values`. With
-    a single class the row's law is its own; `points` are the row's points, where a value fixes them. The secret is the
-    whole group's if neither is given.
+    a single class the row's law is its own; `points` are the row's points, where a value fixes them. If neither is
+    given, the secret belongs to the whole group.
     """
 
     rows: LawRegions
@@ -341,7 +339,7 @@ class StarLaws(Laws):
         if isinstance(self._any_star, Star):
             return self._any_star
         raise Refused(
-            "The laws of a class of priors one by one: it has infinitely many members.",
+            "The laws of a class of priors cannot be listed: it has infinitely many members.",
             allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",
             instead="slack=None, which fits a single prior without any allowance for chance",
         )

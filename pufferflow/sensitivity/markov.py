@@ -1,6 +1,4 @@
-"""Markov chains and classes of them: laws of sums by forward and backward steps (M18), rows and their kinds.
-
-Markov chains: the laws of sums by forward and backward steps (M18), and the chain itself for messages (M20).
+"""Markov chains and classes of them: laws of sums by forward and backward steps (M18), the chain for messages (M20).
 
 For a class of chains no laws are listed: messages and group privacy hold for every member.
 """
@@ -175,8 +173,8 @@ _LEAST_MASS = 1e-290
 class JointLaws:
     """Vectors Σ_t steps[kinds[t], X_t] along a chain: their laws given the state of any one row.
 
-    Where the first row may have several laws, a state has a law of the past for each of them; any mixture of these is
-    then possible, and W_∞ of two mixtures is not above that of their worst parts.
+    Where the first row may have several laws, a state has a law of the past for each of them. Any mixture of these is
+    then possible. W_∞ of two mixtures is at most that of their worst parts.
     """
 
     def __init__(self, chain: Chain, steps: Floats, kinds: Indices) -> None:
@@ -276,7 +274,7 @@ def many_atoms(chain: Chain, disjoint_rows: Indices) -> bool:
     """Return whether laws are too large to be compared, before any is listed.
 
     `disjoint_rows` counts the rows of each of some answers that share no row. n such rows have n + 1 sums or more, one
-    less given a row of them, and answers together have the product; fewer only where a transition is impossible.
+    less given a row of them. Answers together have the product. Only impossible transitions make these numbers smaller.
     """
     log_atoms = float(np.log1p(disjoint_rows).sum()) - math.log(2)
     every = bool((chain.kernels > 0).all())
@@ -411,7 +409,7 @@ class ChainLaws(Laws):
         if isinstance(self._along, Chain):
             return self._along
         raise Refused(
-            "The laws of a class of chains one by one: it has infinitely many members.",
+            "The laws of a class of chains cannot be listed: it has infinitely many members.",
             allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",
             instead="a list of single chains as prior, if the class has only a few",
         )
@@ -572,7 +570,7 @@ class ChainLaws(Laws):
         count = rows * len(self._pairs)
         if count > _MOST_LISTED or count * self._chain.length > 100 * _MOST_LISTED:
             raise Refused(
-                f"Listing the laws of {count} pairs along a chain of {self._chain.length} rows.",
+                f"{count} pairs of laws along a chain of {self._chain.length} rows are too many to list.",
                 allowed=f"at most {_MOST_LISTED} pairs of short laws",
                 instead="bound=pf.Messages() or pf.GWM(), which do not list them",
             )

@@ -35,8 +35,8 @@ Length = Callable[[float], float]
 class Movement(Laws):
     """Laws of which only movements are known: `moved` by the prior, and `whole` if every row may change (M7).
 
-    What moves less but for a share δ is known where `but_for` says it. One pair of points stands for the laws, as far
-    apart as the answers move; in R^d coordinate by coordinate the farthest. All fields pickle, for tasks of processes.
+    `but_for`, if given, measures the movement of all mass but δ. One pair of points stands for the laws, as far apart
+    as the answers move; in R^d coordinate by coordinate the farthest. All fields pickle, for tasks of processes.
     """
 
     dimension: int

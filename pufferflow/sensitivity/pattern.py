@@ -40,13 +40,13 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, the pattern of th
     cells: int | None = None,
     patterns: int = 1,
 ) -> Laws:
-    """Return the laws of Σ φ_j(x) over the rows of cell c, for all cells c of a pattern and, in each, all measures j.
+    """Return the laws of Σ φ_j(x) over the rows of a cell, for all cells of a pattern and all measures j.
 
     `tables` holds φ of each measure at the points of the domain (on an interval at both ends), `column` names the
-    queried column. `rounding` is the most that each measure's φ moves further if a row is rounded to whole steps.
-    Where cells are unknown, because the pattern covers others or rows of a unit may be absent, `cells` is the largest
-    number of cells; by default every row may be in a cell of its own. `patterns` is the number of patterns treated like
-    this one; it limits the work on each, so that all comparisons of joint laws take seconds, not minutes.
+    queried column. `rounding` is the most that each measure's φ moves further if a row is rounded to whole steps. Cells
+    are unknown where the pattern covers others or rows of a unit may be absent. Then `cells` is the largest number of
+    cells; by default every row may have its own. `patterns` is the number of patterns treated like this one. It limits
+    the work on each, so that all comparisons of joint laws take seconds, not minutes.
 
     Independent rows move one cell each, so a single row represents all (M2, M25).
 
@@ -111,9 +111,9 @@ def window(prior: Prior, secret: AnySecret, pattern: Pattern) -> Pattern:
     """Return the rows of a pattern with the largest loss: of a chain those from the first to the last queried one.
 
     The answers given a state of a row outside are a mixture of those given the states of the nearest row inside, X_e:
-    law(answers | X_t = a) = Σ_x P(X_e = x | X_t = a)·law(answers | X_e = x). All losses are jointly quasi-convex, so a
-    row outside has no larger loss than the worst two states of X_e, if any two states are a secret. Rows after the last
-    queried row do not matter either where the first value of a sequence is the secret.
+    law(answers | X_t = a) = Σ_x P(X_e = x | X_t = a)·law(answers | X_e = x). All losses are jointly quasi-convex. So a
+    row outside has at most the loss of the worst two states of X_e, if any two states are a secret. Where the first
+    value of a sequence is the secret, rows after the last queried row do not matter either.
     """
     inside = np.flatnonzero(pattern.cells >= 0)
     if (

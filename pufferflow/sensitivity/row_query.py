@@ -3,7 +3,7 @@
 For domains of classes it gives the jump of φ when a value moves by a given distance.
 
 A list of numbers maps a value to the nearest of them, Bins to its class. A movement by v > 0, however small, may cross
-one border; it crosses from class p to class q only if the classes between them are together no wider than v.
+one border. It crosses from class p to class q only if the classes between them are together at most v wide.
 """
 
 import itertools

@@ -142,7 +142,7 @@ class SampledLaws(Laws):
 
 def _no_list() -> Refused:
     return Refused(
-        "Laws of a pf.Simulator are known by draws only: W_∞, spans and losses of samples are no bounds.",
+        "Laws of a pf.Simulator are known by draws only: W_∞, spans and losses of samples bound nothing.",
         allowed="bound=pf.GAWM(delta), for a guarantee with at least this delta",
         instead="pf.Approx(epsilon, delta=0.05) with bound=pf.GAWM(0.05), or a prior whose laws can be worked out",
     )

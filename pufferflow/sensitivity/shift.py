@@ -1,7 +1,7 @@
 """Priors whose rows move together or alone: independent, nearly so, Gaussian, or with any correlation.
 
-Each movement is by one coupling of whole data sets under the two values of a secret, so losses of several releases
-add, whatever the queries (M1, M24).
+Each movement comes from one coupling of whole data sets under the two values of a secret. So losses of several releases
+add, for any queries (M1, M24).
 """
 
 import itertools
@@ -113,9 +113,9 @@ def _of_columns(
 def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | None:
     """Return a movement of a sum that also bounds every split of its rows into cells; None if none is known.
 
-    The sum has all cells at once, and adds up sizes of movements of rows. Their vectors have the same length in the
-    norms 1 and 2 in any cell, so by the triangle inequality cells together move no farther than the sum of lengths;
-    nor, answer by answer, than the norm of the sums of sizes.
+    The sum has all cells at once, and adds up sizes of movements of rows. A row's vector has the same length in the
+    norms 1 and 2 in any cell. So by the triangle inequality cells together move at most as far as the sum of lengths.
+    They also move at most as far as the norm of the sums of sizes, taken answer by answer.
     """
     return (
         implied(prior, statistic, secret) if prior.coupled or isinstance(secret, Presence) else None
@@ -146,8 +146,8 @@ def lengths_along(  # noqa: PLR0913 - a movement and what is left out of it
 ) -> Floats:
     """Return how far all answers move together for a secret at each of the rows, whichever row a scenario hides.
 
-    Rows with a domain of classes and a correlation below `least` with the secret do not move if movements fade;
-    otherwise they may cross a border as rows of the least correlation do. `open_cells`: rows may be in any cells.
+    Rows with a domain of classes may have a correlation below `least` with the secret. They do not move if movements
+    fade. Otherwise they may cross a border as rows of the least correlation do. `open_cells`: rows may be in any cells.
     """
     if secret.tuples is not None:
         return _of_columns(prior, statistic, secret, open_cells=open_cells).lengths(norm)[

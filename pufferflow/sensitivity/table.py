@@ -1,13 +1,10 @@
-"""Laws from a finite joint law of secrets and data, by enumeration, and from classes of such laws.
+"""Laws of answers from a finite joint law of secrets and data, by enumeration (M22), and from classes of such laws.
 
-Laws by enumeration: from a finite joint law of secrets and data to the law of an answer under each secret (M22).
+Rows are independent draws, so all but the one that holds the secret cancel (M2). But a table may draw some columns once
+for the whole group: those are a hidden class that the rows share (M21).
 
-Rows are independent draws, so all but the one that holds the secret cancel (M2), unless the table draws some columns
-once for the whole group: those are then a hidden class that the rows share (M21).
-
-Classes of tables and of latent classes: laws in regions around what a public reference counted (M21, M22).
-
-Their laws are never listed: messages hold for every member at once, and so does group privacy.
+Classes of tables and of latent classes hold all laws near the counts of a public reference (M21, M22). Their laws are
+never listed: messages hold for every member at once, and so does group privacy.
 """
 
 from collections.abc import Sequence

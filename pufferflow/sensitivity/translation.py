@@ -1,10 +1,9 @@
-"""How far answers move if the rows or the columns of a group are translated with one value.
+"""How far answers move if all rows of a group are translated with one value, or one row's columns (M15, M53).
 
-How far answers about several columns move if all rows are translated with the columns of one of them (M15, M53).
-
-Row r moves in column c by some share, from nothing to all, of its translation, and by no more than its domain is wide:
-releases clamp values to the domain, column by column. So an answer moves by at most the larger of the sums of its
-positive and of its negative terms, over rows and columns, each at most its weight times the width.
+Row r moves in column c by some share, from nothing to all, of its translation, and by at most the width of its domain.
+For releases clamp values to the domain, column by column. The terms of an answer, over rows and columns, are each at
+most their weight times the width. So the answer moves by at most the sum of its positive terms or that of its negative
+ones, whichever is larger.
 
 The columns of the secret row change by any vector of the product of intervals. Where covariances are products of those
 of rows and those of columns each column follows its own change; the sums over columns then add. Otherwise sums without
@@ -51,7 +50,7 @@ class Translation:
     Movements of several answers are bounded one by one, and in classes also row by row.
 
     Rows in unknown cells, `open_cells`, may move one cell up and another down. Then both sums count, and no split of
-    the rows into cells moves farther in the norms 1 and 2: neither norm of a split number is larger than the sum of
+    the rows into cells moves farther in the norms 1 and 2: both norms of a number that is split are at most the sum of
     its parts' sizes, for each answer.
 
     In classes rows with a correlation below `least` do not move, if it `fades`; otherwise they move as at `least`.
@@ -200,8 +199,8 @@ class Translation:
     def _attained(self, place: int) -> bool:
         """Return whether the movement is exact for a single answer: no other row moves, or only an unconstrained one.
 
-        Then the answer is monotone in that row, so the translation is the quantile coupling; and a Gaussian with a
-        variance above 0 has values that clamping lets move all the way, and values that it keeps in place.
+        Then the answer is monotone in that row, so the translation is the quantile coupling. A Gaussian with a variance
+        above 0 has values that move all the way, and values that clamping keeps in place.
         """
         positions, at = self.question.positions, self.places[[min(place, len(self.places) - 1)]]
         if (
@@ -234,7 +233,7 @@ class Translation:
 
 
 def by_shares(prior: Prior, question: Question, shares: Floats) -> Movement:
-    """Return the movement if row r moves by at most shares[r] times the secret's difference, whichever way (M14)."""
+    """Return the movement if row r moves by at most shares[r] times the secret's difference, up or down (M14)."""
     distance, pair = question.farthest
     weights = np.abs(question.weights)
     start = question.starts
@@ -378,7 +377,7 @@ class ColumnTranslation:
                 np.ptp(moved, axis=1) > _SAME * np.abs(table).reshape(len(table), -1).max(axis=1)
             ).any():
                 raise UsageError(
-                    "A function of several columns that is no sum of functions of each, under pf.GaussianPrior.",
+                    "Under pf.GaussianPrior a function of several columns must be a sum of functions of one column.",
                     allowed="functions of one column each, or sums of such",
                     instead="pf.AnyCorrelation() as the prior",
                 )

@@ -121,15 +121,15 @@ def test_pairs_that_need_no_noise_get_none():
         [
             (
                 lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise=pf.Gaussian),
-                "Gaussian noise of any scale",
+                "No scale of Gaussian noise",
             ),
             (
                 lambda: pf.calibrate([POINTS], pf.Pure(0.0), noise=pf.Laplace),
-                "Laplace noise of any scale",
+                "No scale of Laplace noise",
             ),
             (
                 lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.0), noise=pf.Gaussian),
-                "Gaussian noise of any scale",
+                "No scale of Gaussian noise",
             ),
             (
                 lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound=pf.GAWM(0.1)),
@@ -157,7 +157,7 @@ def test_pairs_that_need_no_noise_get_none():
                     pf.Renyi(2, 1.0),
                     bound=pf.Group(),
                 ),
-                "not bounded",
+                "unbounded",
             ),
             (
                 lambda: pf.calibrate(
@@ -206,7 +206,7 @@ def test_impossible_promises_are_refused(make, says):
         (lambda: pf.calibrate([(POINTS[0], 3)], pf.Pure(1.0)), "types"),
         (
             lambda: pf.calibrate([(POINTS[0], pf.GaussianLaw(0, 1))], pf.Pure(1.0)),
-            "finite and a Gaussian",
+            "one finite and one Gaussian",
         ),
         (lambda: pf.calibrate([POINTS, (pf.Law.point([0, 0]),) * 2], pf.Pure(1.0)), "dimensions"),
         (lambda: pf.calibrate([POINTS], 1.0), "guarantee is of type float"),
@@ -217,7 +217,7 @@ def test_impossible_promises_are_refused(make, says):
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound=[]), "of type list"),
         (lambda: pf.GWM(norm=3), "norm is 3"),
         (lambda: pf.GAWM(1.0), "delta is 1.0"),
-        (lambda: pf.loss([POINTS], pf.Laplace, pf.Pure), "not a noise with a scale"),
+        (lambda: pf.loss([POINTS], pf.Laplace, pf.Pure), "noise has no scale"),
         (lambda: pf.loss([POINTS], pf.Laplace(1), pf.Pure(1.0)), "a guarantee with its epsilon"),
         (lambda: pf.loss([POINTS], pf.Laplace(1), pf.Renyi), "needs more than an epsilon"),
         (lambda: pf.loss([POINTS], pf.Laplace(1), pf.RenyiCurve), "kind is RenyiCurve"),

@@ -195,12 +195,12 @@ def test_total_variation_is_traded_for_error(tv):
     [
         (lambda: pf.Staircase.traded(1.0, 1.0, 1.5), "tv is 1.5"),
         (lambda: pf.Staircase.traded(1.0, -1.0, 0.5), "epsilon is -1.0"),
-        (lambda: pf.Staircase.traded(1.0, 1.0, 0.0), "Staircase noise of any shape"),
+        (lambda: pf.Staircase.traded(1.0, 1.0, 0.0), "No staircase noise keeps"),
         (lambda: pf.Staircase.of(gamma=2.0), "gamma is 2.0"),
-        (lambda: pf.Staircase.of(gamma=0.5)(1.0), "without its epsilon"),
+        (lambda: pf.Staircase.of(gamma=0.5)(1.0), "has no epsilon"),
         (
             lambda: pf.calibrate(POINTS, pf.Pure(0.0), noise=pf.Staircase),
-            "Staircase noise of any shape",
+            "No staircase noise keeps",
         ),
     ],
 )

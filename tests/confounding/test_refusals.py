@@ -22,16 +22,22 @@ MISUSES = {
     "negative": (lambda: Channel("x", [0], [0, 1], [[1.5, -0.5]]), "A probability is -0.5"),
     "NaN": (lambda: Channel("x", [0], [0, 1], [[float("nan"), 1]]), "A probability is nan"),
     "shape": (lambda: Channel("x", [0, 1], [0, 1], HALVES), "for 2 inputs and 2 outputs"),
-    "twice": (lambda: Channel("x", [0, 0, 1], [0, 1], HALVES), "inputs has no value, or one twice"),
-    "empty": (lambda: Channel("x", [], [], []), "inputs has no value"),
-    "columns": (lambda: Channel(["a", "b"], [0, 1], [0], [[1], [1]]), "An input has not 2 values"),
+    "twice": (
+        lambda: Channel("x", [0, 0, 1], [0, 1], HALVES),
+        "inputs is empty, or has a value twice",
+    ),
+    "empty": (lambda: Channel("x", [], [], []), "inputs is empty"),
+    "columns": (
+        lambda: Channel(["a", "b"], [0, 1], [0], [[1], [1]]),
+        "An input does not have 2 values",
+    ),
     "label": (lambda: Channel("x", [None], [0], [[1]]), "An input is of type NoneType"),
     "endless text": (
         lambda: Channel.from_json(FIRST.to_json().replace("3/5", "1e99999999")),
-        "no stored channel",
+        "not a stored channel",
     ),
-    "text": (lambda: Channel.from_json("{}"), "no stored channel"),
-    "hidden input": (lambda: FIRST.release([987654]), "of 'x' is no input"),
+    "text": (lambda: Channel.from_json("{}"), "not a stored channel"),
+    "hidden input": (lambda: FIRST.release([987654]), "of 'x' is not an input"),
     "generator": (lambda: FIRST.release([0], rng=7), "rng is of type int"),
     "correlation": (lambda: Additive("x", pf.Gaussian(1.0), correlation=0.5), "on 1 columns"),
     "no noise": (lambda: Additive("x", 2.0), "noise is of type float"),
@@ -66,7 +72,7 @@ MISUSES = {
         ),
         "single value",
     ),
-    "input missing": (lambda: cost(THREE, kept_bit("x", 0.7)), "of 'x' is no input"),
+    "input missing": (lambda: cost(THREE, kept_bit("x", 0.7)), "of 'x' is not an input"),
     "labels": (lambda: cost(labelled(), Additive("x", pf.Laplace(1.0))), "has labels"),
     "levels": (lambda: cost(THREE, FIRST).tradeoff([2.0]), "A level is 2"),
     "ratio": (lambda: epsilon_of_ratio(0.5, [0.5, 0.5]), "ratio is 0.5"),
@@ -98,7 +104,7 @@ MISUSES = {
     ),
     "published what": (
         lambda: design(THREE, FIRST, pf.Pure(1.0), secret="s", published=["z"]),
-        "'z' is no output",
+        "'z' is not an output",
     ),
 }
 

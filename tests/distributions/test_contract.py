@@ -179,7 +179,7 @@ def test_laws_must_match(distance):
         (lambda a: pf.near(a, a, None), "delta is of type NoneType"),
         (
             lambda _: pf.near(pf.GaussianLaw(0, 1), pf.GaussianLaw(1, 1), 0.1, coupling=True),
-            "nearness of Gaussian laws",
+            "a coupling of Gaussian laws",
         ),
     ],
 )

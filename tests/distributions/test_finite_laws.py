@@ -251,7 +251,7 @@ def test_a_million_atoms():
 def test_mismatched_operations_are_refused():
     """Dimensions, lengths and sizes that do not fit are named."""
     line, plane = pf.Law([0, 1], [0.5, 0.5]), pf.Law([[0, 0], [1, 1]], [0.5, 0.5])
-    with pytest.raises(pf.UsageError, match="dimension 1 and 2"):
+    with pytest.raises(pf.UsageError, match="dimensions 1 and 2"):
         line.convolve(plane)
     with pytest.raises(pf.UsageError, match="dimensions"):
         pf.Law.mixture([line, plane], [0.5, 0.5])
@@ -263,7 +263,7 @@ def test_mismatched_operations_are_refused():
         line.map(5)
     with pytest.raises(pf.UsageError, match="failed on the array of all atoms"):
         line.map(lambda x: 1 if x > 0 else 0)
-    with pytest.raises(pf.UsageError, match="shift of shape"):
+    with pytest.raises(pf.UsageError, match="shift has shape"):
         plane.shift(1)
     with pytest.raises(pf.UsageError, match="1 values for 2 atoms"):
         line.map(lambda x: x[:1])

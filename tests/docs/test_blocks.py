@@ -1,5 +1,7 @@
 """Every block of the documentation runs, in the order of its page, and prints what stands below it."""
 
+import ast
+import itertools
 import re
 
 import pytest
@@ -24,6 +26,24 @@ def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     """A reader who copies the blocks one after another gets what the page shows."""
     monkeypatch.chdir(tmp_path)
     Reader(page).read()
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_blocks_can_be_pasted_into_a_prompt(page):
+    """A prompt needs an empty line after a loop or function, and none inside."""
+    if page.parent.name == "notebooks":  # made of cells
+        return
+    for block in blocks_of(page):
+        if block.language == "python" and "not run" not in block.notes:
+            lines = block.text.splitlines()
+            body = ast.parse(block.text).body
+            for one, after in itertools.pairwise(body):
+                if hasattr(one, "body"):
+                    between = lines[one.end_lineno : after.lineno - 1]
+                    assert "" in between, (
+                        f"line {block.line + after.lineno}: {lines[after.lineno - 1]}"
+                    )
+                    assert all(line.strip() for line in lines[one.lineno - 1 : one.end_lineno])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

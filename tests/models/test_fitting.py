@@ -13,7 +13,10 @@ from pufferflow.distributions.markov.chain import stationary
 from pufferflow.models.domain import Bins, Interval
 from pufferflow.models.fitting.markov import fit_chain
 from pufferflow.models.fitting.sequences import count_steps, read_sequences
+from pufferflow.models.priors.markov import MarkovChain
 from pufferflow.models.reference import Reference, digest_of
+from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import Secret
 
 
 def reference(**columns):
@@ -363,3 +366,35 @@ def test_provenance_names_the_reference_and_what_was_read():
     assert provenance.describe().startswith(
         "fitted on 180 rows of the public reference 'a study'; "
     )
+
+
+def test_a_period_is_used_on_the_clock_that_it_was_fitted_on():
+    """Hours of a day count from 1970 in UTC where times have a zone: at other hours than those written without one."""
+    hours = pl.datetime_range(
+        pl.datetime(2024, 1, 1), pl.datetime(2024, 3, 1), "1h", closed="left", eager=True
+    )
+    meters = pl.DataFrame(
+        {"hour": hours, "on": [int(n * 7919 % 11 > 5) for n in range(len(hours))]}
+    )
+    zoned = meters.with_columns(pl.col("hour").dt.replace_time_zone("UTC"))
+    for source, other in ((meters, zoned), (zoned, meters)):
+        periodic, plain = (
+            Scenario(
+                Secret("on", domain=[0, 1]),
+                MarkovChain.fit(
+                    Reference("a study", source),
+                    "on",
+                    "hour",
+                    domain=[0, 1],
+                    step="1h",
+                    period=period,
+                ),
+                order_by="hour",
+                step="1h",
+            )
+            for period in (24, 1)
+        )
+        periodic.check_frame(source.clone())
+        plain.check_frame(other)
+        with pytest.raises(UsageError, match="time zone"):
+            periodic.check_frame(other)

@@ -323,7 +323,7 @@ def test_no_noise_hides_nothing(family):
         (lambda: pf.Laplace(1).renyi(1.0, math.inf), "alpha is inf"),
         (lambda: pf.Laplace(1).delta(1.0, -0.5), "epsilon is -0.5"),
         (lambda: pf.Laplace(1).pure(math.nan), "shift is NaN"),
-        (lambda: pf.Laplace(1).pure("far"), "shift is no number"),
+        (lambda: pf.Laplace(1).pure("far"), "shift is not a number"),
         (lambda: pf.Laplace(1).pure([[1], [1, 2]]), "rows of different lengths"),
         (lambda: pf.Laplace(1).interval(1.0), "confidence is 1.0"),
         (lambda: pf.Laplace(1).sample(-1), "size is -1"),

@@ -243,7 +243,7 @@ def test_seeded_draws_say_that_they_are_not_for_release():
 @pytest.mark.parametrize("answer", [float("nan"), float("inf"), None, "9.5", [1.0, None]])
 def test_unusable_answers_are_refused_without_showing_them(answer):
     """What is no finite number is refused, and the message does not repeat it."""
-    with pytest.raises(pf.UsageError, match="Some answer is not a finite number") as refusal:
+    with pytest.raises(pf.UsageError, match="An answer is not a finite number") as refusal:
         pf.Laplace(1.0).release(answer)
     assert "9.5" not in str(refusal.value)
 

@@ -34,7 +34,7 @@ def test_beliefs_cost_what_a_plan_under_them_does():
     found = pf.suggest(pf.Reference("a study", STUDY), batch(), pf.Pure(2.0))
     assert [row.belief.partition(" (")[0] for row in found.rows] == [
         "rows are independent of each other",
-        "rows of a group are Gaussian, all alike",
+        "rows of a group are Gaussian, equally correlated",
         "rows of a group may determine each other",
     ]
     errors = [row.error for row in found.rows]
@@ -84,8 +84,8 @@ def test_orders_classes_and_states_are_tried_where_there_are_some():
     assert beliefs == {
         "rows are independent of each other",
         "a row depends on the one before it",
-        "rows are Gaussian, near ones alike",
-        "rows of a group are Gaussian, all alike",
+        "rows are Gaussian, near ones correlated",
+        "rows of a group are Gaussian, equally correlated",
         "rows of a group share a class, its 'area'",
         "rows of a group may determine each other",
     }

@@ -71,5 +71,5 @@ def check_installed(package: str, extra: str) -> None:
         raise pf.UsageError(
             f"The sink needs {package!r}, which is not installed.",
             allowed="the packages of its extra",
-            instead=f'pip install "pufferflow[{extra}]"',
+            instead=f'pip install ".[{extra}]"',
         )

@@ -187,7 +187,7 @@ def engine_of(url: "sa.URL") -> Database:
         raise pf.UsageError(
             "A sink in PostgreSQL needs a driver, which is not installed.",
             allowed="an environment with psycopg",
-            instead='pip install "pufferflow[postgres]"',
+            instead='pip install ".[postgres]"',
         )
     arguments = {
         "client_encoding": "utf8",

@@ -252,9 +252,7 @@ def _url(address: str, folder: Path) -> sa.URL:
         raise pf.UsageError(
             "The address of the source is not a database whose driver SQLAlchemy knows here.",
             allowed="postgresql://user:${PASSWORD}@host/database, sqlite:///file.db, or what has a driver here",
-            instead='pip install "pufferflow[postgres]"'
-            if lacks
-            else 'address = "sqlite:///readings.db"',
+            instead='pip install ".[postgres]"' if lacks else 'address = "sqlite:///readings.db"',
         )
     if url.drivername.startswith("sqlite") and url.database:
         return url.set(database=str(folder / Path(url.database).expanduser()))

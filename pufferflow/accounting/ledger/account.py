@@ -372,7 +372,7 @@ class Account(InNotebooks):
         """Return a chart of what is spent after each release, against the limit, made with Altair.
 
         It goes on with a forecast of releases of the plan, one `every` so often, as `budget` has it, as far as the
-        limit allows. Altair comes with `pufferflow[notebook]`.
+        limit allows. Altair comes with the extra `notebook`.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())

@@ -95,7 +95,7 @@ def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engi
         raise UsageError(
             "A ledger in PostgreSQL, and no driver for it.",
             allowed="a file, or an environment with psycopg",
-            instead='pip install "pufferflow[postgres]"',
+            instead='pip install ".[postgres]"',
         )
     arguments: dict[str, Any] = {"client_encoding": "utf8"}
     if "connect_timeout" not in url.query:

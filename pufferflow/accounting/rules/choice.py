@@ -18,6 +18,7 @@ from pufferflow.accounting.rules.latent_class import MixtureRule, StarRule
 from pufferflow.accounting.rules.markov import MessagesRule
 from pufferflow.accounting.rules.single_rows import SingleRowsRule
 from pufferflow.accounting.rules.table import ConditionalRule, JointRule, NearRule
+from pufferflow.accounting.rules.windows import WindowsRule
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT
 from pufferflow.models.priors.base import Prior
@@ -28,7 +29,7 @@ from pufferflow.privacy.guarantee import Divergence, GuaranteeFamily
 TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
-    *(MessagesRule(), SingleRowsRule(), StarRule()),
+    *(MessagesRule(), WindowsRule(), SingleRowsRule(), StarRule()),
     *(ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
@@ -39,6 +40,7 @@ _METERS: dict[Divergence, tuple[str, ...]] = {
     Divergence.CONCENTRATED: ("zcdp",),
     Divergence.GAUSSIAN: ("gaussian",),
 }
+_NEAR = 1e-7
 _SPARE = 2.0**-16
 """The part of δ for distant rows that cross a step of the grid."""
 
@@ -108,7 +110,17 @@ def least(
                 _sum(_by(meter, TRANSLATION, replace(releases, spare=spare), counted), more), RARE
             )
         )
-    return min(totals, key=lambda total: total.value)
+    return first_near_least(totals)
+
+
+def first_near_least(totals: Sequence[RuleTotal]) -> RuleTotal:
+    """Return the first total that is not above the least, except for rounding: simpler rules come first.
+
+    >>> first_near_least([RuleTotal(math.inf, "no rule"), RuleTotal(0.5, "simple"), RuleTotal(0.5 - 1e-12, "long")])
+    RuleTotal(value=0.5, rule='simple', adaptive=True)
+    """
+    most = min(total.value for total in totals) * (1 + _NEAR)
+    return next(total for total in totals if total.value <= most)
 
 
 def _of_cutting(spare: float, kind: GuaranteeFamily) -> float:

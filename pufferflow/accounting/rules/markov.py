@@ -15,7 +15,6 @@ from pufferflow.core.validate import finite_number_above, whole_number
 from pufferflow.distributions.markov.chain import LONG, Chain, stationary, tile
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.state_loss import (
-    AnyOf,
     Exposures,
     Secrets,
     Window,
@@ -23,20 +22,17 @@ from pufferflow.distributions.markov.state_loss import (
     endless_leak,
     exposures_of,
     leak,
-    leak_of_any,
 )
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.models.priors.transition_kernels import read_initial, read_kernels
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import AnySecret, Initial, Secret
-from pufferflow.published.cost import Cost, Shape
+from pufferflow.published.cost import Cost
 from pufferflow.sensitivity.markov import value_places
 
 _MOST_LOSS = 1e6
 _MOST_STEPS = 8_000_000
-_MOST_WINDOWS = 4_000
-"""The most windows that are examined one by one."""
 
 
 def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> bool:
@@ -110,17 +106,13 @@ class MessagesRule(CompositionRule):
         if last - begin >= _MOST_STEPS:
             return math.inf
         try:
-            chain, first = _chain(releases, begin, last)
+            chain, first = chain_along(releases, begin, last)
             exposures = exposed(releases.costs, (first, last))
         except Refused:  # too many steps
             return math.inf
-        secrets, together = _secrets(releases, first, len(exposures.kinds)), math.inf
-        if (
-            exposures.losses < _MOST_LOSS
-        ).all():  # otherwise so little noise reveals a row's value, up to rounding
-            together = leak(chain, exposures, secrets).value
-        parts = _parts(releases.costs, first, last)
-        return together if parts is None else min(together, leak_of_any(chain, parts, secrets))
+        if not (exposures.losses < _MOST_LOSS).all():
+            return math.inf  # so little noise reveals a row's value, up to rounding
+        return leak(chain, exposures, secrets_along(releases, first, len(exposures.kinds))).value
 
     def endless(self, releases: UnitReleases) -> float | None:
         """Return the fixed point of the messages, or more; ∞ if they do not converge."""
@@ -143,8 +135,8 @@ class MessagesRule(CompositionRule):
             *(schedule.turn(turn) for turn in range(-(-(steady + every - int(low)) // every) + 1)),
         ]
         releases = replace(releases, costs=costs)
-        _, base = _chain(releases, span_of(releases)[0], span_of(releases)[0])
-        chain, first = _chain(releases, base, base + period)
+        _, base = chain_along(releases, span_of(releases)[0], span_of(releases)[0])
+        chain, first = chain_along(releases, base, base + period)
         if first != base or len(chain.order) != period:
             raise InternalError(
                 "A turn of a chain has too many steps.", instead="reporting it, with the prior"
@@ -158,48 +150,11 @@ class MessagesRule(CompositionRule):
         )
         turn, secrets = (
             np.roll(after, (steady - base) % every),
-            _secrets(releases, base, len(known.kinds)),
+            secrets_along(releases, base, len(known.kinds)),
         )
         return continued_leak(
             chain, Exposures(known.losses, head), Exposures(known.losses, turn), secrets
         ).value
-
-
-def _parts(costs: Sequence[Cost], first: int, last: int) -> list[AnyOf] | None:
-    """Return each window as one of several, by the noise of the cells that a group may be in, for every group.
-
-    None if all have the same noise, or windows overlap: a group would be in the same way in all of them.
-    """
-    if len(costs) > _MOST_WINDOWS or not any(
-        cost.shape.rows and cost.shape.rows.parts for cost in costs
-    ):
-        return None
-    ordered = sorted(costs, key=lambda cost: cost.window[0])
-    if not all(math.isfinite(cost.window[0]) for cost in ordered):
-        return None
-    starts = [first, *(int(cost.window[0]) for cost in ordered[1:])]
-    ends = [*starts[1:], last + 1]
-    if any(cost.window[1] > end for cost, end in zip(ordered, ends, strict=True)):
-        return None
-    known, parts = dict[tuple[int, int, int], list[Exposures]](), list[AnyOf]()
-    for cost, start, end in zip(ordered, starts, ends, strict=True):
-        key = id(cost.shape), cost.offset - start, end - start
-        if key not in known:
-            known[key] = _ways(cost.shape, cost.offset - start, end - start)
-        parts.append(AnyOf(start - first, known[key]))
-    few = sum(len(part.ways) * (part.end - part.first) for part in parts) <= _MOST_STEPS
-    quiet = all((way.losses < _MOST_LOSS).all() for ways in known.values() for way in ways)
-    return parts if few and quiet else None
-
-
-def _ways(shape: Shape, offset: int, steps: int) -> list[Exposures]:
-    """Return the exposures of so many steps to a window that is `offset` steps later, in each part of its groups."""
-    parts = () if shape.rows is None else shape.rows.parts
-    windows = [Window(shape.exposure_to(shape.noise.at(part.scale)), part.runs) for part in parts]
-    whole = Window(shape.exposure, tuple(dict.fromkeys((low, high) for low, high, _ in shape.runs)))
-    begin: Indices = np.array([offset], dtype=np.int64)
-    one = np.zeros(1, dtype=np.intp)
-    return [exposures_of([window], one, begin, (0, steps - 1))[1] for window in windows or [whole]]
 
 
 def span_of(releases: UnitReleases) -> tuple[int, int]:
@@ -214,14 +169,14 @@ def span_of(releases: UnitReleases) -> tuple[int, int]:
     return first, int(ends[:, 1].max())
 
 
-def _chain(releases: UnitReleases, first: int, last: int) -> tuple[Chain | Chains, int]:
+def chain_along(releases: UnitReleases, first: int, last: int) -> tuple[Chain | Chains, int]:
     """Return the chain along all steps up to the last, and the first step that it has."""
     start = releases.costs[0].start
     begin = float(first) if start is None else start
     return chain_of(releases.prior, np.arange(first, last + 1, dtype=np.float64), begin)
 
 
-def _secrets(releases: UnitReleases, first: int, steps: int) -> Secrets:
+def secrets_along(releases: UnitReleases, first: int, steps: int) -> Secrets:
     """Return which two states of which rows must be indistinguishable."""
     secret = releases.scenario.secret
     rows = (

@@ -29,7 +29,7 @@ class CauchyField(UniformField, LineField):
         super().__init__(atoms, noise)
         if self.dimension > 1:
             raise Refused(
-                "The exact loss of generalized Cauchy noise for an answer of several coordinates.",
+                "pf.Exact with generalized Cauchy noise needs an answer of one coordinate.",
                 allowed="answers of one coordinate",
                 instead="bound=pf.DAGWM(), or Laplace or Gaussian noise",
             )
@@ -85,10 +85,10 @@ class CauchyField(UniformField, LineField):
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the log ratio, with bounds from its slope times the step and half its curvature.
 
-        (log p)' is the mean of s = (log ζ)' over the atoms weighted by their densities there, and (log p)'' that of s'
+        (log p)' is the mean of s = (log ζ)' over the atoms weighted by their densities. (log p)'' is the mean of s'
         plus the variance of s. With u the distance to the atoms and R their range, |s'| ≤ k/(1 + u²) and |s''| ≤ 6k/(1
-        + u²)^1.5 bound what both laws differ by; near the atoms |s| ≤ k/2 and −k ≤ s' ≤ k/8 do. Between atoms that are
-        far apart, at least d from each, |s'| ≤ k/(1 + d²) and |s| ≤ k·d/(1 + d²) bound each law by itself, variance ≤
+        + u²)^1.5 bound the difference of both laws. Near the atoms |s| ≤ k/2 and −k ≤ s' ≤ k/8 do. Between atoms far
+        apart, at least d from each, |s'| ≤ k/(1 + d²) and |s| ≤ k·d/(1 + d²) bound each law. The variance is at most
         s².
         """
         log_p, slope_p = self._with_slope(self.p, centres)

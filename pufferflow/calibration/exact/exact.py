@@ -42,12 +42,11 @@ _FIELDS: dict[type[Noise], type[Field]] = {
 class Exact(Bound):
     """The loss of the noisy answer itself, with its computation error added (M6): no bound can be smaller.
 
-    It counts the adversary's own uncertainty as noise, so it is the first to fail if the prior is wrong; therefore
-    `bound="auto"` never chooses it. Rényi losses are integrals with a proven error; pure ones with Laplace noise a
-    maximum over atoms; (ε, δ) on R is exact up to 1e-7 of δ and about 1e-12. Gaussian laws with Gaussian noise have
-    closed forms, but for the (ε, δ) of vectors with different covariances, which is an upper bound. Ranges of more than
-    1e12 scales use the transport bound.
-    Pairs that keep the guarantee without noise get scale 0.
+    It counts the adversary's own uncertainty as noise, so it is the first to fail if the prior is wrong. Therefore
+    `bound="auto"` never chooses it. Rényi losses are integrals with a proven error. Pure losses with Laplace noise are
+    a maximum over atoms. (ε, δ) on R is exact up to 1e-7 of δ and about 1e-12. Gaussian laws with Gaussian noise have
+    closed forms; only the (ε, δ) of vectors with different covariances is an upper bound. Ranges of more than 1e12
+    scales use the transport bound. Pairs that keep the guarantee without noise get scale 0.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -73,7 +72,7 @@ class Exact(Bound):
         """Return one curve per pair; the ball's where only a movement of the answer is known."""
         if not isinstance(noise, (*_FIELDS, Staircase)):
             raise Refused(
-                f"The exact loss of {type(noise).__name__} noise.",
+                f"pf.Exact cannot compute the loss of {type(noise).__name__} noise.",
                 allowed="pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy or pf.Staircase",
                 instead="bound=pf.GWM()",
             )
@@ -153,7 +152,7 @@ class FiniteLoss(LossCurve):
         def on_field(field: Field) -> tuple[float, float]:
             if field.dimension > 1:
                 raise Refused(
-                    f"The exact (epsilon, delta) loss for an answer of {field.dimension} coordinates.",
+                    f"pf.Exact cannot compute an (epsilon, delta) loss for an answer of {field.dimension} coordinates.",
                     allowed="answers of one coordinate; Rényi guarantees with Laplace or Gaussian noise",
                     instead="bound=pf.DAGWM()",
                 )
@@ -242,7 +241,7 @@ class GaussianLoss(LossCurve):
     def __init__(self, pair: Pair, noise: Noise) -> None:
         if not isinstance(noise, Gaussian):
             raise Refused(
-                f"The exact loss of Gaussian laws with {type(noise).__name__} noise.",
+                f"pf.Exact cannot compute the loss of Gaussian laws with {type(noise).__name__} noise.",
                 allowed="pf.Gaussian noise for Gaussian laws",
                 instead="noise=pf.Gaussian, or bound=pf.GWM() where both laws have one covariance",
             )

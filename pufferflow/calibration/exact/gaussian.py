@@ -24,16 +24,16 @@ _END = 40.0
 class GaussianField(LineField):
     """Both densities, known around a point c by the atoms x weighted by w·ζ(c − x).
 
-    With E over atoms so weighted, and m their mean, p(c + ω) = p(c)·e^{−ω²/2 − ω·(c − m)}·E e^{ω·(x − m)}.
-    The exponential is taken out of p^α q^{1−α} exactly; E is between 2 − G and G in size, with G = E e^{|ω|·|x − m|},
-    and at least 1 for real ω.
+    E is the mean over atoms so weighted, and m = E x. Then p(c + ω) = p(c)·e^{−ω²/2 − ω·(c − m)}·E e^{ω·(x − m)}. The
+    exponential before E is taken out of p^α q^{1−α} exactly. The last factor is between 2 − G and G in size, with G = E
+    e^{|ω|·|x − m|}, and at least 1 for real ω.
     """
 
     def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:
         """Return a box outside of which f is negligible.
 
-        By joint convexity f ≤ E ζ_x^α ζ_{x'}^{1−α} under the coupling that attains W_∞, a mixture of normal densities
-        around αx − (α−1)x' = x + (α−1)(x − x'), each of mass e^{α(α−1)|x − x'|²/2}.
+        By joint convexity f ≤ E ζ_x^α ζ_{x'}^{1−α} under the coupling that attains W_∞. That is a mixture of normal
+        densities around αx − (α−1)x' = x + (α−1)(x − x'). Each has mass e^{α(α−1)|x − x'|²/2}.
         """
         mass = alpha * (alpha - 1) * self.reach**2 / 2
         width = math.sqrt(2 * (mass + _NEGLIGIBLE))

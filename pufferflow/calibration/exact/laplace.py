@@ -155,9 +155,9 @@ def _sums(terms: Floats) -> Floats:
 def pure(field: LaplaceField) -> tuple[float, float]:
     """Return sup log(p/q) and sup log(q/p), each attained where every coordinate is that of an atom (M6).
 
-    Between two neighbouring coordinates of atoms both densities are A·e^t + B·e^{−t} in that coordinate t, and the
-    ratio of two such is monotone in e^{2t}; beyond the outermost it is constant. So any point can be moved to a corner
-    without lowering the ratio.
+    Let t be one coordinate, between two neighbouring ones of atoms. Both densities are A·e^t + B·e^{−t} there, and the
+    ratio of two such is monotone in e^{2t}. Beyond the outermost atoms it is constant. So any point can be moved to a
+    corner without lowering the ratio.
     """
     axes = field.knots
     if math.prod(map(len, axes)) > _MOST_VERTICES * (50 if field.dimension == 1 else 1):

@@ -1,23 +1,19 @@
-"""Upper bounds on losses of two noisy laws, by integrals or searches over pieces of their densities (M6).
+"""Upper bounds on losses of two noisy laws, by integrals or searches over pieces of their domain (M6).
 
-Two noisy laws as densities p and q, in units of the noise's scale: values, how fast they can change, and tails.
-
-For each noise a `Field` gives the quantities that bound the error of quadrature. Around a centre c write
-ζ(c + ω − x) = ζ(c − x)·g(ω, x) for complex ω. If |g − 1| ≤ G − 1 for all atoms x, then |p(c + ω)| ≤ G·p(c) and
-|q(c + ω)| ≥ (2 − G)·q(c): no zero of q is near, p^α q^{1−α} is analytic there, and its size is at most
-G^α (2 − G)^{1−α} times that in the centre.
-
-Upper bounds on losses of two noisy laws, by integrals or searches over pieces of their domain (M6).
+The laws have densities p and q, in units of the noise's scale. For each noise a `Field` gives the quantities that bound
+the error of quadrature. Around a centre c write ζ(c + ω − x) = ζ(c − x)·g(ω, x) for complex ω. If |g − 1| ≤ G − 1 for
+all atoms x, then |p(c + ω)| ≤ G·p(c) and |q(c + ω)| ≥ (2 − G)·q(c): no zero of q is near. So p^α q^{1−α} is analytic
+there, and at most G^α (2 − G)^{1−α} times its size in the centre.
 
 Rényi divergences ∫ p^α q^{1−α}: the domain is cut into boxes on each of which the integrand is analytic in a Bernstein
-ellipse and known to grow little there. Gauss–Legendre quadrature with N nodes then errs by at most
-(32/15)·d·volume·M·ρ^{−2(N−1)}/(1 − ρ^{−2}), M the largest |f| in the ellipse of parameter ρ (Trefethen, Approximation
-Theory and Practice, Theorem 19.3). Boxes on which f is negligible count with a crude upper bound. All errors, also of
+ellipse and known to grow little there. Let M be the largest |f| in the ellipse of parameter ρ. Gauss–Legendre
+quadrature with N nodes then errs by at most (32/15)·d·volume·M·ρ^{−2(N−1)}/(1 − ρ^{−2}). (Trefethen, Approximation
+Theory and Practice, Theorem 19.3.) Boxes on which f is negligible count with a crude upper bound. All errors, also of
 float arithmetic, are added to the integral.
 
-The hockey stick on R, and the supremum of log(p/q): the line is cut into cells until each is known to lie above or
-below a level, by how far the ratio can move within it. Cells above count with their exact probabilities; undecided
-cells count with the most they can hold.
+The hockey stick on R, and the supremum of log(p/q): the line is cut into cells until each lies above or below a level.
+How far the ratio can move within a cell decides that. Cells above count with their exact probabilities; undecided cells
+count with the most they can hold.
 """
 
 import abc

@@ -119,13 +119,14 @@ def _places(mu: Law, nu: Law) -> tuple[Indices, Indices, int]:
 def with_staircase(pair: Pair, noise: Staircase) -> PiecewiseConstant:
     """Return the table of both densities on R: constant between jumps, and repeating beyond the hull.
 
-    Beyond the outermost atoms each further step is e^{−ε} times the one before, for both; so the first step outside
-    counts 1/(1 − e^{−ε}) times. Jumps are placed in exact integers: a piece of one ulp can have the most weight.
+    Beyond the outermost atoms each further step of both densities is e^{−ε} times the one before. So the first step
+    outside counts 1/(1 − e^{−ε}) times. Jumps are placed in exact integers: a piece of one ulp can have the most
+    weight.
     """
     mu, nu = finite_laws(pair)
     if mu.dimension > 1:
         raise Refused(
-            "Staircase noise for an answer of several coordinates.",
+            "Staircase noise needs an answer of one coordinate.",
             allowed="answers of one coordinate",
             instead="noise=pf.Laplace",
         )

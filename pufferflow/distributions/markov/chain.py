@@ -519,7 +519,7 @@ def _step(laws: Floats, matrix: Floats) -> Floats:
     if faint.any() and (((laws > 0).astype(np.intp) @ (matrix > 0) > 0) & faint).any():
         raise Refused(
             "A state of the chain stays possible, but its probability becomes too small for floats.",
-            allowed="chains whose states all return, or fewer steps",
+            allowed="chains that can return to each of their states, or fewer steps",
             instead="bound=pf.GWM() or pf.Group(), or initial='stationary'",
         )
     return following

@@ -1,30 +1,28 @@
 """Classes of Markov chains, whose kernels lie between bounds: laws of a row, and the steps of messages (M20).
 
-Bounds on the laws of a row, and on messages, in a chain whose kernels lie between bounds (M20, classes of chains).
+A member of the class may choose another kernel within the bounds at every step. For the future, the kernel's rows are
+used as they are. For the past, they are reversed: w/Σw with w_u = m(u)·P(u,x), m any law of the earlier row. The
+kernel's own bounds do not bound these. So regions that contain the laws of each row are computed, from the first row
+on.
 
-A set of laws m is given by the least and the largest m(A) for every set A of states: the bits of the number A say
-which states are in it. One step on, m'(A) is the mean of P(·,A) under m. In layers, that is a sum of P(·,A)'s drops
-times m of the sets where P(·,A) is largest. With the bounds of m and of P(·,A) in it, the sum bounds every member,
-whichever kernel it chooses at each step. All sums are rounded outwards.
+A set of laws m is given by the least and the largest m(A) for every set A of states: the bits of the number A say which
+states are in it. One step on, m'(A) is the mean of P(·,A) under m. In layers, that is a sum of P(·,A)'s drops times m
+of the sets where P(·,A) is largest. With the bounds of m and of P(·,A) in it, the sum bounds every member, whichever
+kernel it chooses at each step. All sums are rounded outwards.
 
 One step of a message maximises over all laws of the next state within such bounds.
 
 A message is the largest log ratio of two means of v, over functions v within the limits D and over these laws. The
-ratio is largest at an extreme v. For three to five states these are listed: a tree of limits that hold with equality
-gives an extreme v, and in such a tree every state is only above its neighbours, or only below them. For more states
-all v between 1 and e^r are allowed, r the largest limit: extreme are those that are e^r on a set A and 1 elsewhere.
-For two states that equals D itself. For such v the ratio depends only on the odds α, β of A:
+ratio is largest at an extreme v. For three to five states these are listed: each is given by a tree of limits that hold
+with equality. In such a tree every state is only above its neighbours, or only below them. For more states all v
+between 1 and e^r are allowed, r the largest limit: extreme are those that are e^r on a set A and 1 elsewhere. For two
+states that equals D itself. For such v the ratio depends only on the odds α, β of A:
 
     (1 + αe^r)(1 + β) / ((1 + α)(1 + βe^r)).
 
-Under reversed rows w_u = m(u)·P(u,x) both odds share m: α/β is at most ρ_A, the largest p_u/s_u in A times the largest
-s_u/p_u outside, p and s the entries of the two states' columns. This keeps the unknown m from counting twice.
-
-Classes of Markov chains: kernels between bounds, and the steps of messages that hold for all members (M20).
-
-A member may choose another kernel within the bounds at every step. For the future, the kernel's rows are used as they
-are. For the past, they are reversed: w/Σw with w_u = m(u)·P(u,x), m any law that the earlier row may have. The
-kernel's own bounds do not bound them. So sets of laws that contain those of each row are computed from the first on.
+Under reversed rows w_u = m(u)·P(u,x) both odds share m. So α/β is at most ρ_A, the largest p_u/s_u in A times the
+largest s_u/p_u outside. Here p and s are the entries of the two states' columns. This keeps the unknown m from counting
+twice.
 """
 
 from collections.abc import Sequence
@@ -256,8 +254,8 @@ _RARE = 1e-300
 class Extremes:
     """The extreme laws on n source states that weight the messages for some target states.
 
-    `odds[A, x]` is the log of the largest odds of the set A under x's laws, A from 1 to 2^n − 2, and `ratios[A, x, y]`
-    that of ρ_A; None if the laws of x and y are independent. `rows[x]` lists x's extreme laws, for n from 3 to 5.
+    `odds[A, x]` is the log of the largest odds of the set A under x's laws, A from 1 to 2^n − 2. `ratios[A, x, y]` is
+    log ρ_A, or None if the laws of x and y are independent. `rows[x]` lists x's extreme laws, for n from 3 to 5.
     """
 
     sources: Indices
@@ -288,7 +286,7 @@ class Extremes:
         return message
 
     def hockey(self, losses: Floats) -> Floats:
-        """Return the largest P(A) − e^s·Q(A) over sets A, P among the laws of x, Q of y, s = losses(x, y) (M37)."""
+        """Return the largest P(A) − e^s·Q(A) over sets A and laws P of x, Q of y; s = losses(x, y) (M37)."""
         kept = np.zeros_like(losses)
         between = np.ix_(self.targets, self.targets)
         most, least = _share(self.odds), _share(-self.odds[::-1])
@@ -423,9 +421,9 @@ def _shares(inside: Flags, least: Floats, room: Floats, total: Floats, cost: Flo
 
 
 def _ratios(low: Floats, high: Floats, total: Floats) -> Floats:
-    """Return the log of ρ_A for every set A and two targets x, y; p_u/s_u is at most high(u,x) over what s_u must be.
+    """Return log ρ_A for every set A and two targets x, y.
 
-    With x at its upper bound and all others at theirs, y has at least the rest.
+    p_u/s_u is at most high(u,x) over the least s_u, which is what y keeps if all others have their upper bounds.
     """
     p = np.repeat(high[:, :, None], high.shape[1], axis=2)
     rest = total[:, None, None] - p - high[:, None, :]
@@ -480,7 +478,7 @@ class Chains(StateSequence):
     def __post_init__(self) -> None:
         if self.states > _MOST_STATES:
             raise UsageError(
-                f"Bounds on the kernels of chains with {self.states} states.",
+                f"The kernels have {self.states} states, too many for bounds on them.",
                 allowed=f"at most {_MOST_STATES} states",
                 instead="fewer states, or a list of single chains",
             )

@@ -1,6 +1,6 @@
 """The number of rows that differ between two secrets, for a chain coupled step by step until its rows meet.
 
-Given two values of a row, the rows after it differ one after another until two of them are equal, and so do those
+Two data sets start from two values of one row. The rows after it differ until one pair is equal, and so do the rows
 before it, back in time (M38). A step leaves rows different with a probability of at most the total variation of its
 kernel's rows. The rows before and after a row are independent given the row, so both sides are coupled separately.
 """

@@ -1,50 +1,48 @@
 """The largest log ratio of the means of one function under two laws (M20's g), known exactly or up to a region.
 
-M20's g: the largest log ratio of the means of one function under two laws, for functions with bounded log changes.
-
-All three methods maximise log(p·v / q·v) over v > 0 with v_e ≤ e^{D(e,f)}·v_f, D closed under paths, for many pairs of
-laws (p, q) at once, and none is ever below the maximum. In u = log v the constraints are bounds on differences.
+Three methods for known laws maximise log(p·v / q·v) over functions v > 0 with v_e ≤ e^{D(e,f)}·v_f. D is closed under
+paths, and many pairs of laws (p, q) are solved at once. No result is ever below the maximum. In u = log v the
+constraints are bounds on differences.
 
 *Vertices* (`largest_log_ratio`). The maximum is taken at a vertex: a tree of constraints that hold with equality. The
-search walks from vertex to vertex as the network simplex does, starting at the stars (all states joined to one), which
-are the only vertices for up to three states. Where it stops, the tree itself is the proof (linear programming duality).
-Cut it at an edge v_e = e^{D(e,f)} v_f, and let C be the part without the root. With a = p·v and b = q·v spread over the
-states and normalised, no v does better than (1 + kτ) times this one if a(C) ≥ (1 − τ)·b(C) wherever C holds the edge's
-e, and a(C) ≤ (1 + τ)·b(C) wherever it holds f. The τ at the end of the walk is computed, with the rounding of the sums,
-and added.
+search walks from vertex to vertex as the network simplex does. It starts at the stars (all states joined to one), the
+only vertices for up to three states. Where it stops, the tree itself is the proof (linear programming duality). Cut it
+at an edge v_e = e^{D(e,f)} v_f, and let C be the part without the root. Let a = p·v and b = q·v, spread over the states
+and normalised. Suppose a(C) ≥ (1 − τ)·b(C) wherever C holds the edge's e, and a(C) ≤ (1 + τ)·b(C) wherever it holds f.
+Then no v does better than (1 + kτ) times this one. The τ at the end of the walk is computed, with the rounding of the
+sums, and added.
 
 *Plans* (`bounds_by_plans`), for many states. The slope in u is a − b, so the next u to try is the dual of a transport
 problem: carry a to b at costs D. Repeating that step is Newton's method on a piecewise linear program. It ends after a
-few steps, at the maximum, when a plan uses only limits that hold with equality. POT solves each transport
-problem. Any plan is a proof. Let s(e, ·) be the shares in which a plan carries e's mass. Then p·v = Σ p_e s(e,f) v_e ≤
-Σ_f v_f Σ_e p_e s(e,f) e^{D(e,f)} ≤ λ·q·v with λ the largest Σ_e p_e s(e,f) e^{D(e,f)} / q_f. So log λ, rounded up, is
+few steps, at the maximum, when a plan uses only limits that hold with equality. POT solves each transport problem. Any
+plan is a proof. Let s(e, ·) be the shares in which a plan carries e's mass. Let λ be the largest Σ_e p_e s(e,f)
+e^{D(e,f)} / q_f. Then p·v = Σ p_e s(e,f) v_e ≤ Σ_f v_f Σ_e p_e s(e,f) e^{D(e,f)} ≤ λ·q·v. So log λ, rounded up, is
 never below the maximum, for any plan.
 
 *Extreme points* (`extreme_log_ratios`), all of them, for a few states. With D closed under paths, one limit can replace
-two consecutive ones of a tree, so every state is only above its neighbours in the tree, or only below them: trees
+two consecutive ones of a tree. So every state is only above its neighbours in the tree, or only below them: trees
 between two sets of states suffice.
 
-M20's g for laws known up to a region: every cell between two bounds, and near a centre in total variation.
-
+Laws may also be known up to a region: every cell lies between two bounds, and the law near a centre in total variation.
 All results bound every member of the regions, the two laws of a pair chosen independently. A member gives a set A of
 states at least P̲(A) and at most P̄(A): by the bounds of the cells inside, of those outside, and by the centre, from
 which its total variation is at most `radius`.
 
-*A few states* (`MOST_STATES`). For one pair of laws the ratio is largest at an extreme v, so for all members it is at
-most that of the extreme v with the largest mean on top and the least below. In layers, a mean of v is Σ (v_i − v_{i+1})
-P(A_i) over the sets A_i where v is largest; with P̄ or P̲ in it, it bounds every member.
+*A few states* (`MOST_STATES`). For one pair of laws the ratio is largest at an extreme v. So all members are bounded by
+the largest mean of an extreme v over its least mean. In layers, a mean of v is Σ (v_i − v_{i+1}) P(A_i) over the sets
+A_i where v is largest. With P̄ or P̲ in it, the sum bounds every member.
 
-*Up to `_MOST_ON_LINE`.* With the states in a line, limits between neighbours alone allow more v, all of which are means
-of those that rise or fall as far as they may at every step. The bound is as sharp where limits add up along the line,
-as those of one sum with Laplace noise do.
+*Up to `_MOST_ON_LINE`.* The states stand in a line, and only the limits between neighbours are kept. That allows more
+v, all of them means of those that rise or fall as far as allowed at every step. The bound is as sharp where limits add
+up along the line, as those of one sum with Laplace noise do.
 
-*Up to `_MOST_IN_SETS`.* Any v lies between e^{−r} and 1, r the largest limit; among those the extreme v are 1 on a set
-A and e^{−r} elsewhere.
+*Up to `_MOST_IN_SETS`.* Any v lies between e^{−r} and 1, with r the largest limit. The extreme ones are 1 on a set A
+and e^{−r} elsewhere.
 
 *Any number.* p·v/q·v = (p·v/p°·v)·(p°·v/q°·v)·(q°·v/q·v) for the centres p°, q°. Let v be largest at i, and r_i the
-largest limit ℓ(i, x). Then v_i − min v ≤ v_i(1 − e^{−r_i}) and p°·v ≥ v_i Σ p°_x e^{−ℓ(i,x)}, so that a member p, which
-carries no more than its radius τ from anywhere to i, has p·v/p°·v ≤ 1 + s with s the largest over i of
-τ(1 − e^{−r_i})/Σ p°_x e^{−ℓ(i,x)}; likewise q·v/q°·v ≥ 1 − s'.
+largest limit ℓ(i, x). Then v_i − min v ≤ v_i(1 − e^{−r_i}) and p°·v ≥ v_i Σ p°_x e^{−ℓ(i,x)}. A member p carries at
+most its radius τ from anywhere to i. So p·v/p°·v ≤ 1 + s, with s the largest over i of τ(1 − e^{−r_i})/Σ p°_x
+e^{−ℓ(i,x)}. In the same way q·v/q°·v ≥ 1 − s'.
 
 No ratio is larger than the largest limit. States without a limit above 0 between them count as one: v is the same.
 """

@@ -1,7 +1,7 @@
 """The recursion of M20: messages from row to row bound the loss of a row's state from the outputs on one side of it.
 
 In a long stretch where steps repeat, messages converge. From then on a D with g(D + ℓ) ≤ D bounds all of them. The
-search for it (`_extrapolate`, Newton's method where steps take long) only guesses: its result is enlarged slightly
+search for it (`limit_of`, Newton's method where steps take long) only guesses: its result is enlarged slightly
 until a turn does not raise it. That is checked, since messages themselves stay below their limit.
 """
 
@@ -277,13 +277,13 @@ class _Messages:
             turn = self._tangents(np.maximum(message, _FLOOR * size * off), stretch, steps)
             if turn is None:
                 plain: Turn = lambda start: self.cycle(start, stretch)[-1]  # noqa: E731
-                resting = _extrapolate(plain, message, size)
+                resting = limit_of(plain, message, size)
                 return None if resting is None else (*resting, plain)
             following = turn(message)
             solution = following, None, turn
             if np.abs(following - message).max() <= _SOLVED * max(size, float(following.max())):
                 break
-            resting = _extrapolate(turn, following, size)
+            resting = limit_of(turn, following, size)
             message = (
                 _iterate_until_doubled(turn, following, size) if resting is None else resting[0]
             )
@@ -353,7 +353,7 @@ def _iterate_until_doubled(turn: Turn, message: Floats, size: float) -> Floats:
     return message
 
 
-def _extrapolate(turn: Turn, message: Floats, size: float) -> tuple[Floats, float] | None:
+def limit_of(turn: Turn, message: Floats, size: float) -> tuple[Floats, float] | None:
     """Return the limit of turns, by geometric extrapolation of their changes, and the rate."""
     rate, calmest = 0.0, np.inf
     for _ in range(_MOST_CYCLES):

@@ -1,24 +1,20 @@
 """(z, δ)-nearness of a sum along a Markov chain, over all rows and pairs, for chains of any length (M4, M18).
 
-Whether all mass but δ of many pairs of laws on a lattice can be matched within z, all pairs at once (M4).
-
 By max-flow min-cut what cannot be matched is max_A μ(A) − ν(A^z), A^z being A widened by z on both sides. On a line A
 is a union of intervals: point by point one decides to be inside or outside A, for all pairs side by side. A pair may be
-split into parts that must not mix; then the parts' surpluses add up, and what the parts of μ lack of a total of 1
+split into parts that must not mix. Then the parts' surpluses add up, and mass that the parts of μ lack to a total of 1
 counts as unmatched. Every number is within `error` of its true value, and is rounded towards more unmatched mass.
 
-(z, δ)-nearness of a sum along a Markov chain, over all rows and pairs, for chains of any length (M4, M18).
-
 A short chain's laws are worked out for every row; a long chain is seen through windows. Let the window of row t reach
-from row t − h to row t + h, and let S be the sum over its rows but the last one. Given X_{t−h} and X_{t+h} the rest of
-the sum is independent of X_t and of S. So if the joint laws of (X_{t−h}, S, X_{t+h}) given X_t = a and given X_t = b
-can be coupled, all but δ, with both ends equal and S within z, then continuing both by the same rest gives a coupling
-of the whole sums that is within z, all but δ: they are (z, δ)-near. The only loss of accuracy is the mass whose ends
-differ, which falls geometrically in h for chains that mix. Where the window reaches beyond an end of the chain, that
-whole side is in S and no state has to agree there.
+from row t − h to row t + h. Let S be the sum over its rows but the last one. Given X_{t−h} and X_{t+h} the rest of the
+sum is independent of X_t and of S. Take the joint laws of (X_{t−h}, S, X_{t+h}) given X_t = a and given X_t = b.
+Suppose they can be coupled, all but δ, with both ends equal and S within z. Continuing both by the same rest couples
+the whole sums within z, all but δ: they are (z, δ)-near. The only loss of accuracy is the mass whose ends differ, which
+falls geometrically in h for chains that mix. Where the window reaches beyond an end of the chain, that whole side is in
+S and no state has to agree there.
 
-Cheaper and coarser: given X_t the two halves of the window are independent. If the earlier half and its end are (y,
-δ/2)-near in this sense, and the later half and its end (z, δ/2)-near, both couplings side by side give (y + z, δ).
+Cheaper and coarser: given X_t the two halves of the window are independent. Let the earlier half with its end be (y,
+δ/2)-near in this sense, and the later half (z, δ/2)-near. Both couplings side by side give (y + z, δ).
 
 Rows with the same steps and values around them, and the same law at the start of their window, share their result.
 """
@@ -65,8 +61,8 @@ _LARGEST_SHARE_FORGIVEN = 2.0**-20
 class Tolerance:
     """The mass that may stay unmatched, and the largest error of computed masses.
 
-    As for two single laws there is an allowance for rounding, so that .003 typed as δ and .003 computed are the same;
-    it is at most δ/2²⁰.
+    As for two single laws an allowance for rounding makes a computed .003 equal to a δ typed as .003. It is at most
+    δ/2²⁰.
     """
 
     delta: float
@@ -83,7 +79,7 @@ class Tolerance:
 class NearnessSearch:
     """The least z in steps within which all pairs so far are near; `failed` if there is none for some pair.
 
-    `needed`: no smaller z suffices whatever the rounding; `enough`: z suffices whatever the rounding.
+    `needed`: no smaller z suffices under any rounding. `enough`: z suffices under any rounding.
     """
 
     allowed: Tolerance

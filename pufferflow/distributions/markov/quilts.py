@@ -1,10 +1,10 @@
 """Markov quilts: the loss of one row of a chain from a noisy answer, by cutting out a stretch of rows (M19).
 
 A quilt of row t is a row a steps before it, a row b steps after it, or both. The rows within, |X_N| of them with row t,
-may move the answer in any way, and cost the noise's loss for that; all others depend on row t only through the quilt,
-and add at most its max-influence e. The loss is the largest over rows of the least e + cost(|X_N|) over quilts
-(Song, Wang, Chaudhuri: Pufferfish Privacy Mechanisms for Correlated Data, 2017). For Laplace noise of scale b and an
-answer that one row moves by L, cost(n) = n·L/b; the least scale is then L·max_t min |X_N|/(ε − e), as published.
+may move the answer in any way, and cost the noise's loss for that. All others depend on row t only through the quilt,
+and add at most its max-influence e. The loss is the largest over rows of the least e + cost(|X_N|) over quilts (Song,
+Wang, Chaudhuri: Pufferfish Privacy Mechanisms for Correlated Data, 2017). For Laplace noise of scale b and an answer
+that one row moves by L, cost(n) = n·L/b. Then the least scale is L·max_t min |X_N|/(ε − e), as published.
 
 Influences of the two sides are added for one pair of states before the largest is taken. They are never below 0 and
 never grow with distance. So rows that share their influences share one table of two-sided quilts, as long as the chain
@@ -54,7 +54,7 @@ class Quilts:
     """The quilts of a chain's rows and their influences: all that does not depend on the noise.
 
     Kind κ of rows is `rows[first[κ]]`, …, `rows[last[κ]]`. `between` holds the least influence of two-sided quilts of
-    each of `sizes`, `before` and `after` that of one row at each of `reaches`; all are of shape (kinds, …).
+    each of `sizes`. `before` and `after` hold that of one row at each of `reaches`. All have the shape (kinds, …).
 
     >>> stay = np.array([[[0.6, 0.4], [0.4, 0.6]]])
     >>> chain = Chain(stay, np.zeros(99, dtype=np.intp), np.array([[0.5, 0.5]]))
@@ -149,11 +149,11 @@ def exact_quilts(chain: Chain, secrets: Secrets) -> Quilts:
 def approximate_quilts(chain: Chain, secrets: Secrets) -> Quilts:
     """Return the quilts of a homogeneous chain with max-influences from its least mass and eigengap, rounded up.
 
-    The published Lemma 4.8 (MQMApprox): with Δ_t = e^{−gt/2}/π_min < 1, the quilt (a, b) has an influence of at most
-    2·log((1 + Δ_a)/(1 − Δ_a)) + log((1 + Δ_b)/(1 − Δ_b)), an absent row nothing. P^t(x,y)/π(y) lies within 1 ± Δ_t,
-    for g = 2(1 − σ), σ the second singular value of D^½PD^{−½}, D = diag(π): |λ_2| if the chain is reversible, as
-    published; for others this is never less than the gap 1 − σ² of PP*, and still true. The left row counts twice since
-    P(X_t = x) lies within π(x)(1 ± Δ_a) too: the initial law is free.
+    The published Lemma 4.8 (MQMApprox) has Δ_t = e^{−gt/2}/π_min < 1. The quilt (a, b) has an influence of at most
+    2·log((1 + Δ_a)/(1 − Δ_a)) + log((1 + Δ_b)/(1 − Δ_b)). An absent row adds nothing. P^t(x,y)/π(y) lies within 1 ± Δ_t
+    for g = 2(1 − σ). Here σ is the second singular value of D^½PD^{−½}, with D = diag(π). It is |λ_2| if the chain is
+    reversible, as published. For others g is never less than the gap 1 − σ² of PP*, and the bound holds. The left row
+    counts twice since P(X_t = x) lies within π(x)(1 ± Δ_a) too: the initial law is free.
 
     Refused unless the chain is homogeneous, irreducible and aperiodic, and σ < 1.
     """
@@ -208,7 +208,7 @@ def _check_work(kinds: int, entries: int = 0, work: int = 0) -> None:
     """Refuse chains that take too much memory or time."""
     if kinds > _MOST_KINDS or entries > _MOST_ENTRIES or work > _MOST_WORK:
         raise Refused(
-            "The quilts of this chain are too many: it is long, mixes slowly, and too few of its rows are equal.",
+            "This chain has too many quilts: it is long, mixes slowly, and too few of its rows are equal.",
             allowed="long chains with one kernel or a period of kernels, started near their stationary law",
             instead="bound=pf.Messages(), which works for any length",
         )
@@ -305,9 +305,9 @@ def _log_above(logs: Floats, products: int, states: int) -> Floats:
 class _Kinds:
     """Rows with secrets, sorted by kind, and what the rows of each kind share.
 
-    A kind has a phase of the steps, a row (the only one where `single_row`), the pairs that are secrets, and the
-    largest log P(X_t = x')/P(X_t = x) of each pair. States before a row are those of `masks[mask_of]` if the row is
-    known, and else the `phase_masks` of their phase.
+    A kind has a phase of the steps, a row (the only one where `single_row`), and the pairs that are secrets. Each pair
+    has its largest log P(X_t = x')/P(X_t = x). States before a row are those of `masks[mask_of]` if the row is known,
+    and else the `phase_masks` of their phase.
     """
 
     rows: Indices

@@ -1,17 +1,12 @@
-"""The loss of one row of a chain from mechanisms with a loss per row: losses with a δ, and messages between rows.
-
-Messages of mechanisms with a loss per row, from row to row along a chain; where steps repeat they converge.
+"""The loss of one row of a chain from mechanisms with a loss per row: losses with a δ (M37), Rényi losses (M38).
 
 In a long stretch whose steps repeat, a message that a whole turn does not raise bounds all further ones. The search
-for it only guesses, from messages a turn apart; that a turn does not raise it is checked.
+guesses it from messages a turn apart, and then checks that a turn does not raise it.
 
-The loss of one row of a chain from mechanisms with a loss per row: losses with a δ (M37), Rényi losses (M38).
-
-M20 is for pure losses. For any mechanism that is (ε₀, δ₀)-private in each row, a mass η accompanies the message s:
-with D = s + ε₀ a quasi-metric, the part that exceeds D has at most the mass η, and a step keeps E_s of it, the hockey
-stick of its kernel's rows. All masses are proportional to δ₀, so they are measured in it. For a class of chains s is
-that of its worst members, and so is E_s, each separately (M37). Releases of one row each, in row order, have Rényi
-losses.
+M20 is for pure losses. For any mechanism that is (ε₀, δ₀)-private in each row, a mass η accompanies the message s. D =
+s + ε₀ is a quasi-metric, and the part that exceeds D has at most the mass η. A step keeps E_s of it, the hockey stick
+of its kernel's rows. All masses are proportional to δ₀, so they are measured in it. For a class of chains s is that of
+its worst members, and so is E_s, each separately (M37). Releases of one row each, in row order, have Rényi losses.
 """
 
 import itertools

@@ -1,19 +1,19 @@
 """Messages on a star: the losses of a hidden class shared by rows, and of one row, from outputs of rows (M20, M21).
 
 Rows are independent given the class, so their losses about it add up: D(c, c') = Σ_r g_rows(ℓ_r)(c, c'). A row whose
-value is a or b adds ℓ(a, b), and the others g_post(D)(a, b), where post are the laws of the class given a and given b.
+value is a or b adds ℓ(a, b). The others add g_post(D)(a, b), where post are the laws of the class given a and given b.
 Everything is rounded up.
 
 Rates per touch bound the loss of the class whichever rows the releases have in common (M20, M21).
 
-A row leaks g(L) about the class, L being the sum of the exposures ℓ_k of the releases that touch it. These releases
-are not known, so rates ρ_k are computed with g(Σ_{k∈S} ℓ_k) ≤ Σ_{k∈S} ρ_k for every set S of releases. Then all rows
+A row leaks g(L) about the class, L being the sum of the exposures ℓ_k of the releases that touch it. These releases are
+not known. So rates ρ_k are computed with g(Σ_{k∈S} ℓ_k) ≤ Σ_{k∈S} ρ_k for every set S of releases. Then all rows
 together leak at most ρ_k for every touch of every release, however touches are spread over rows. Such rates are
 
-- the most that a release adds to any others, max ℓ_k · tanh(Ω/4) for two classes with laws p and q of a row, Ω being
-  the largest log p/q less the smallest. Let u be the best potential for L + ℓ, and w the largest one below it that L
-  allows: 0 ≤ u − w ≤ max ℓ, and along the way from w to u laws p and q are tilted alike, which leaves Ω as it is and
-  their distance in total variation at most tanh(Ω/4);
+- the most that a release adds to any others: max ℓ_k · tanh(Ω/4) for two classes with laws p and q of a row. Ω is the
+  largest log p/q less the smallest. Let u be the best potential for L + ℓ, and w the largest one below it that L
+  allows. Then 0 ≤ u − w ≤ max ℓ. On the way from w to u both laws are tilted by the same function. That keeps Ω, so
+  their distance in total variation is at most tanh(Ω/4);
 - shares by a measure h of touches: ρ_k = h_k · sup_{s ≥ h_k} G(s)/s, where no sum of exposures of measure s leaks more
   than G(s). For a set of measure s every share is at least h_k·G(s)/s. With h = 1 touches are counted, with h = max ℓ
   they are weighed;
@@ -190,7 +190,7 @@ class Rates:
         return np.minimum(bounds, _optimal_charge(self, left))
 
     def without_least(self, count: int) -> Floats:
-        """Return the loss of the class from all touches but those of `count` releases, whichever these are."""
+        """Return the loss of the class from all touches without those of `count` releases, for any choice of these."""
         left = (self.touches.rows - self.touches.times).astype(np.float64)
         largest = np.sort(np.repeat(self.ways, self.touches.times, axis=1), axis=1)[:, count:]
         totals = np.tensordot(self.ways, left, (1, 0)) + largest.sum(axis=1)

@@ -1,29 +1,19 @@
 """The loss of a row's state from outputs along a chain, B_t + ℓ_t + F_t, and windows of releases along it (M20).
 
-The loss of a row's state from outputs along a chain, B_t + ℓ_t + F_t, for finite and infinite chains (M20).
-
 An infinite sequence has the exposures of a head, then a periodic turn of others. Messages about the future have no last
-row to begin at. They begin with a message that a turn does not raise, and go back through the head from there, so they
-are never below those of any finite sequence. Messages about the past begin at row 0. Once the laws of rows repeat, so
-do the steps, and a bound on all further messages is checked in the same way.
+row to begin at. They begin with a message that a turn does not raise, and go back through the head. So they are never
+below those of any finite sequence. Messages about the past begin at row 0. Once the laws of rows repeat, so do the
+steps, and a bound on all further messages is checked in the same way.
 
-The loss of a row's state where each stretch of a chain has any one of several outputs (M20).
-
-A unit has rows at some steps of each stretch, in one of several unknown ways. Messages grow with exposures and with
-the messages before them. So the largest message over all ways, entry by entry, is passed on to the next stretch. The
-loss is the largest over stretches and ways, between messages that bound all ways around the stretch.
-
-Windows of releases along a sequence, and the sum of their losses at each step (M20).
-
-Windows may overlap in any way; their losses at a step add up. Steps with the same numbers of open windows of each
-kind share one sum, so the work grows with the starts and ends of windows, not with steps.
+Windows of releases along a sequence may overlap in any way; their losses at a step add up. Steps with the same numbers
+of open windows of each kind share one sum. So the work grows with the starts and ends of windows, not with steps.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -32,7 +22,7 @@ from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.markov.chain import LONG, Chain, tile
 from pufferflow.distributions.markov.chain_class import Chains
-from pufferflow.distributions.markov.messages import MessageSteps, Run, SomeSteps, run, settle
+from pufferflow.distributions.markov.messages import Run, SomeSteps, run, settle
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -252,103 +242,6 @@ class _HeadAndTurns:
         return SomeSteps(self.single_turn.forward, tile(self.single_turn.order, row)[::-1])
 
 
-_GRAIN: Final = 2.0**-32
-"""Messages between stretches are rounded up to multiples of this, so that equal stretches are computed once."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class AnyOf:
-    """Consecutive rows from `first` on, and their possible exposures: one of the `ways` for all of them.
-
-    Parts that share one list of ways are computed once where their surroundings are equal too.
-    """
-
-    first: int
-    ways: Sequence[Exposures]
-
-    @property
-    def end(self) -> int:
-        """The row after the last."""
-        return self.first + len(self.ways[0].kinds)
-
-
-def leak_of_any(chain: Chain | Chains, parts: Sequence[AnyOf], secrets: Secrets) -> float:
-    """Return the largest leak over all choices of one way in each part; the parts follow each other along the chain.
-
-    >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
-    >>> chain = Chain(stay, np.zeros(3, dtype=np.intp), np.array([[0.5, 0.5]]))
-    >>> losses, pairs = (1 - np.eye(2))[None] * np.array([0.0, 0.4, 1.0])[:, None, None], np.array([[0, 1], [1, 0]])
-    >>> ways = [Exposures(losses, np.array([1, 1])), Exposures(losses, np.array([2, 0]))]
-    >>> round(leak_of_any(chain, [AnyOf(0, ways), AnyOf(2, ways)], Secrets(pairs)), 4)
-    1.6097
-    """
-    futures = _messages(chain, parts[::-1], future=True)[::-1]
-    pasts, largest = _messages(chain, parts, future=False), dict[tuple[object, ...], float]()
-    for part, past, future in zip(parts, pasts, futures, strict=True):
-        rows = slice(part.first, part.end)
-        secret = b"" if secrets.rows is None else secrets.rows[rows].tobytes()
-        key = id(part.ways), id(past), id(future), chain.mask_of[rows].tobytes(), secret
-        if key not in largest:
-            largest[key] = max(
-                _largest(chain, part, way, behind, ahead.backwards(), secrets)
-                for way, behind, ahead in zip(part.ways, past, future, strict=True)
-            )
-    return max(largest.values())
-
-
-def _messages(chain: Chain | Chains, parts: Sequence[AnyOf], *, future: bool) -> list[list[Run]]:
-    """Return the messages at the rows of every part, in every way, from a bound on all parts before it.
-
-    Equal parts after equal messages share one list.
-    """
-    steps: MessageSteps = chain.forward if future else chain.backward
-    known, found = dict[tuple[object, ...], list[Run]](), list[list[Run]]()
-    start = np.zeros((chain.states, chain.states))
-    for part in parts:
-        low, high = (
-            (chain.length - part.end, chain.length - part.first)
-            if future
-            else (part.first, part.end)
-        )
-        order = steps.order[low:high]
-        key = id(part.ways), start.tobytes(), order.tobytes()
-        if key not in known:
-            known[key] = [
-                run(
-                    SomeSteps(steps, order),
-                    way.losses,
-                    way.kinds[::-1] if future else way.kinds,
-                    start,
-                )
-                for way in part.ways
-            ]
-        found.append(known[key])
-        start = np.ceil(np.max([one.last for one in known[key]], axis=0) / _GRAIN) * _GRAIN
-    return found
-
-
-def _largest(  # noqa: PLR0913, PLR0917 - a part in one way, and the bounds around it
-    chain: Chain | Chains,
-    part: AnyOf,
-    exposures: Exposures,
-    past: Run,
-    future: Run,
-    secrets: Secrets,
-) -> float:
-    """Return the largest leak of a part's rows; messages may include one further row, of another part."""
-    rows: Indices = np.arange(part.first, part.end)
-    if secrets.rows is not None:
-        rows = rows[secrets.rows[rows]]
-    if not len(rows):
-        return 0.0
-    at, ahead = rows - part.first, len(future.index) - len(exposures.kinds)
-    losses: Floats = past.pool[past.index[at]] + exposures.losses[exposures.kinds[at]]
-    losses = losses + future.pool[future.index[at + ahead]]
-    value, _, _ = secrets.largest(losses, chain.masks[chain.mask_of[rows]])
-    return float("inf") if np.isnan(value) else value * (1 + 2 * UNIT)
-
-
 _MOST_STEPS = 8_000_000
 _MARKS = 2
 
@@ -459,7 +352,7 @@ def _find_hull(
         )
     if last - first >= _MOST_STEPS:
         raise Refused(
-            f"Releases along {last - first + 1} steps.",
+            f"The releases span {last - first + 1} steps.",
             allowed=f"at most {_MOST_STEPS} steps from the first to the last",
             instead="a longer step",
         )

@@ -3,13 +3,13 @@
 Given that state, what comes before the row and what comes after it are independent (`PastAndFuture`).
 
 Future: F_t(a, ·) = Σ_b P_t(a, b) · F_{t+1}(b, · − v_{t+1}(b)), the law of Σ_{u>t} v_u(X_u) given X_t = a.
-Past:   G_{t+1}(b, ·) = Σ_a P_t(a, b) · G_t(a, · − v_t(a)), the joint law of Σ_{u<t} v_u(X_u) and X_t; divided by its
+Past:   G_{t+1}(b, ·) = Σ_a P_t(a, b) · G_t(a, · − v_t(a)), the joint law of Σ_{u<t} v_u(X_u) and X_t. Divided by its
 total for each state it is the law given X_t = b.
 
-Values lie on a lattice, or are rounded to one with an exactly known error (`lattice`). W_∞ of two laws of the sum does
-not change when a constant is subtracted from all values of a row, so each row's least value is its point 0. Where the
-values are whole multiples of a common step the lattice is exact. Otherwise every value moves to the nearest point, and
-each of the two laws moves by at most the sum over the rows of the largest error.
+Values lie on a lattice, or are rounded to one with an exactly known error (`lattice`). W_∞ of two laws of the sum stays
+the same when a constant is subtracted from all values of a row. So each row's least value is its point 0. Where the
+values are whole multiples of a common step the lattice is exact. Otherwise every value moves to the nearest point. Each
+of the two laws then moves by at most the sum over the rows of the largest error.
 """
 
 import math
@@ -52,7 +52,7 @@ class Sums:
             or not np.isfinite(self.values).all()
         ):
             raise UsageError(
-                f"The values have shape {self.values.shape}, or some is not finite.",
+                f"The values have shape {self.values.shape}, or one of them is not finite.",
                 allowed=f"finite numbers, one for each of {self.chain.states} states",
                 instead="an array of shape (kinds of rows, states)",
             )
@@ -60,7 +60,7 @@ class Sums:
             raise UsageError(
                 f"The kinds of rows have shape {self.kinds.shape} for {self.chain.length} rows, or name no values.",
                 allowed=f"one whole number from 0 to {len(self.values) - 1} for each row",
-                instead="np.zeros(rows, dtype=np.intp) if all rows count alike",
+                instead="np.zeros(rows, dtype=np.intp) if all rows count in the same way",
             )
 
     @property

@@ -347,7 +347,7 @@ def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, 
         raise Refused(
             f"Row {row} cannot have both states {states}.",
             allowed="states that have a probability above 0 there",
-            instead="listed, which skips the others",
+            instead="listed, which skips impossible states",
         )
     future = next(islice(places.sides.futures_back(), sums.length - 1 - row, None))
     before, after = conditional_laws(past.planes), conditional_laws(future.planes)
@@ -381,7 +381,7 @@ class _PointNumbers:
         self._sums, self._lattice = sums, lattice(sums, _MOST_LISTED_POINTS)
         if self._lattice.error:
             raise Refused(
-                f"The values of {sums.length} rows have no common step, or their sum too many points.",
+                f"The values of {sums.length} rows have no common step, or their sum has too many points.",
                 allowed=f"whole multiples of one step, {_MOST_LISTED_POINTS} points of the sum",
                 instead="rounding the values to a grid first, or farthest and nearest",
             )

@@ -7,7 +7,7 @@ dependence guarantees too much, so every defect becomes a note on the prior.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -34,7 +34,7 @@ from pufferflow.models.fitting.table import (
     read_confidence,
     read_slack,
 )
-from pufferflow.models.reference import Provenance, Reference, digest_of, read_reference
+from pufferflow.models.reference import Provenance, Reference, digest_of, read_reference, zoned
 
 FLOOR = 0.05
 """A difference of autocorrelations that is no larger is not reported."""
@@ -436,7 +436,8 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     diagnosis, memory = diagnose(sequences, transitions), second_step(sequences.counts, len(points))
     initial, settled = _initial(sequences, transitions)
     notes = (*sequences.notes, *_seldom_left(counts), *settled, *_defects(diagnosis, memory))
-    provenance = Provenance(reference.name, sequences.rows, digest, notes, reference.origin)
+    origin = replace(reference.origin, zoned=zoned(frame.schema[order_by]) if period > 1 else None)
+    provenance = Provenance(reference.name, sequences.rows, digest, notes, origin)
     return FittedChain(transitions, initial, points, low, high, provenance, diagnosis, memory)
 
 

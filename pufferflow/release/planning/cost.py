@@ -34,7 +34,9 @@ from pufferflow.release.planning.sum_functions import Tables, on_interval, table
 _MOST_RUNS = 20_000
 _MOST_STRETCHES = 500
 _MOST_VALUES = 1 << 16
+_MOST_PATTERNS = 32
 Table = tuple[tuple[float, ...], ...]
+Run = tuple[int, int, int]
 
 
 def cost_of(noise: CalibratedNoise) -> Cost:
@@ -245,7 +247,27 @@ def _rows(noise: CalibratedNoise, placed: Patterns | None) -> Rows | None:
     if placed is None or not all(_whole(_positions(pattern)) for pattern in patterns):
         return Rows(selected, others)
     runs, covers = _runs(patterns)
-    return Rows(selected, others, runs, covers, _parts(noise, patterns))
+    return Rows(selected, others, runs, covers, _parts(noise, patterns), _patterns(noise, patterns))
+
+
+def _patterns(noise: CalibratedNoise, patterns: Sequence[Pattern]) -> tuple[tuple[Run, ...], ...]:
+    """Return the selected steps of every group with their cells, if each row adds its terms to sums with Laplace noise.
+
+    They are of use along a chain, where the laws of sums follow from them. Very many are left out.
+    """
+    chains = any(isinstance(prior, ChainPrior) for prior in noise.request.scenario.priors)
+    exact = isinstance(noise.calibration.noise, Laplace) and not (
+        noise.differs_by_cell or noise.public.weights.grids or noise.key_delta
+    )
+    known = all(not pattern.covers and pattern.shares is None for pattern in patterns)
+    if not (chains and exact and known and 0 < len(patterns) <= _MOST_PATTERNS):
+        return ()
+    selecting = [pattern for pattern in patterns if pattern.selected]
+    first = int(min((_selected_steps(one).min() for one in selecting), default=0))
+    found = dict.fromkeys(
+        _runs_of(_selected_steps(one) - first, one.cells[one.cells >= 0]) for one in selecting
+    )
+    return tuple(found) if sum(map(len, found)) <= _MOST_STRETCHES else ()
 
 
 def _parts(noise: CalibratedNoise, patterns: Sequence[Pattern]) -> tuple[Part, ...]:
@@ -310,12 +332,18 @@ def _runs(patterns: Sequence[Pattern]) -> tuple[tuple[tuple[int, int, int], ...]
     covers = not same or any(pattern.covers for pattern in patterns)
     where = np.unique(np.concatenate(steps)) if covers else steps[0]
     cell = np.zeros(len(where), dtype=np.int64) if covers else cells[0]
-    fresh = np.flatnonzero((np.diff(where) != 1) | (np.diff(cell) != 0)) + 1
-    if len(fresh) >= _MOST_RUNS:
+    found = _runs_of(where - where[0], cell)
+    if len(found) > _MOST_RUNS:
         return ((0, int(where[-1] - where[0]) + 1, 0),), True
-    starts, ends = np.append(0, fresh), np.append(fresh, len(where)) - 1
-    low, high = where[starts] - where[0], where[ends] - where[0] + 1
-    return tuple(zip(low.tolist(), high.tolist(), cell[starts].tolist(), strict=True)), covers
+    return found, covers
+
+
+def _runs_of(steps: Whole, cells: Whole) -> tuple[Run, ...]:
+    """Return the stretches (first, end, cell) of consecutive steps in one cell."""
+    fresh = np.flatnonzero((np.diff(steps) != 1) | (np.diff(cells) != 0)) + 1
+    starts, ends = np.append(0, fresh), np.append(fresh, len(steps)) - 1
+    low, high = steps[starts], steps[ends] + 1
+    return tuple(zip(low.tolist(), high.tolist(), cells[starts].tolist(), strict=True))
 
 
 def _table(values: Floats, weights: Floats) -> Table:

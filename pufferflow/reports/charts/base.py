@@ -32,7 +32,7 @@ def missing(library: str, what: str) -> UsageError:
     return UsageError(
         f"{what} need {library}, which is not installed.",
         allowed=f"an environment with {library}; it comes with the extra `notebook`",
-        instead='pip install "pufferflow[notebook]"',
+        instead='pip install ".[notebook]"',
     )
 
 

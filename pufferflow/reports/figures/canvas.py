@@ -30,7 +30,7 @@ _NAMES = ("paper", "ink", "quiet", "rule", "first", "second", "warn", "calm")
 _COLOURS = dict(zip((PAPER, INK, QUIET, RULE, FIRST, SECOND, WARN, CALM), _NAMES, strict=True))
 MISSING = (
     "Figures are missing in this report, which describes them in words: matplotlib is not installed where it was "
-    "written. They come with pip install 'pufferflow[report]', or pip install '.[report]' in a clone."
+    "written. They come with the extra: pip install '.[report]' in a clone."
 )
 
 _one_at_a_time = threading.Lock()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pufferflow.distributions.markov.chain import Chain, stationary
-from pufferflow.distributions.markov.state_loss import AnyOf, Exposures, Secrets, leak, leak_of_any
+from pufferflow.distributions.markov.chain_parts import ChainPart, Way, leak_of_parts
+from pufferflow.distributions.markov.state_loss import Exposures, Secrets, leak
 
 
 def random_case(rng):
@@ -22,9 +23,10 @@ def random_case(rng):
     parts, first = [], 0
     for length in lengths.tolist():
         ways = [
-            Exposures(losses, rng.integers(0, 3, length)) for _ in range(int(rng.integers(1, 4)))
+            Way(Exposures(losses, rng.integers(0, 3, length)))
+            for _ in range(int(rng.integers(1, 4)))
         ]
-        parts.append(AnyOf(first, ways))
+        parts.append(ChainPart(first, ways))
         first += length
     pairs = np.array([(a, b) for a in range(states) for b in range(states) if a != b])
     secrets = Secrets(
@@ -36,7 +38,10 @@ def random_case(rng):
 def of_choices(chain, parts, secrets):
     """Return the leak of every choice of one way in each part."""
     for chosen in itertools.product(*(part.ways for part in parts)):
-        exposures = Exposures(chosen[0].losses, np.concatenate([one.kinds for one in chosen]))
+        exposures = Exposures(
+            chosen[0].exposures.losses,
+            np.concatenate([one.exposures.kinds for one in chosen]),
+        )
         yield leak(chain, exposures, secrets).value
 
 
@@ -44,11 +49,11 @@ def of_choices(chain, parts, secrets):
 def test_no_choice_of_ways_leaks_more(seed):
     """The leak is never below that of any choice, and of one way in each part it is that of the chain."""
     chain, parts, secrets = random_case(np.random.default_rng(seed))
-    found, true = leak_of_any(chain, parts, secrets), max(of_choices(chain, parts, secrets))
+    found, true = leak_of_parts(chain, parts, secrets), max(of_choices(chain, parts, secrets))
     assert true <= found * (1 + 1e-12)
     assert found <= 2 * true + 1e-9
-    single = [AnyOf(part.first, part.ways[:1]) for part in parts]
-    assert leak_of_any(chain, single, secrets) == pytest.approx(
+    single = [ChainPart(part.first, part.ways[:1]) for part in parts]
+    assert leak_of_parts(chain, single, secrets) == pytest.approx(
         next(of_choices(chain, single, secrets)), rel=1e-7
     )
 
@@ -61,10 +66,11 @@ def test_two_states_lose_no_more_than_the_worst_choice():
     )
     losses = (1 - np.eye(2))[None] * np.array([0.0, 0.2, 1.0])[:, None, None]
     parts = [
-        AnyOf(3 * k, [Exposures(losses, rng.integers(0, 3, 3)) for _ in range(3)]) for k in range(3)
+        ChainPart(3 * k, [Way(Exposures(losses, rng.integers(0, 3, 3))) for _ in range(3)])
+        for k in range(3)
     ]
     secrets = Secrets(np.array([[0, 1], [1, 0]]))
-    assert leak_of_any(chain, parts, secrets) == pytest.approx(
+    assert leak_of_parts(chain, parts, secrets) == pytest.approx(
         max(of_choices(chain, parts, secrets)), rel=1e-7
     )
 
@@ -78,8 +84,8 @@ def test_long_sequences_of_like_parts_are_quick():
     )
     losses = (1 - np.eye(2))[None] * np.array([0.0, 0.1, 1.0])[:, None, None]
     ways = [
-        Exposures(losses, np.ones(24, dtype=np.intp)),
-        Exposures(losses, np.array([2, *([0] * 23)])),
+        Way(Exposures(losses, np.ones(24, dtype=np.intp))),
+        Way(Exposures(losses, np.array([2, *([0] * 23)]))),
     ]
-    parts = [AnyOf(24 * day, ways) for day in range(1000)]
-    assert 1 < leak_of_any(chain, parts, Secrets(np.array([[0, 1], [1, 0]]))) < 2
+    parts = [ChainPart(24 * day, ways) for day in range(1000)]
+    assert 1 < leak_of_parts(chain, parts, Secrets(np.array([[0, 1], [1, 0]]))) < 2

@@ -309,10 +309,10 @@ WRONG = {
     ),
     "a custom one for another epsilon": (
         lambda: pf.local.Channel.of([0, 1], [0], [[1], [1]]).at(1.0),
-        "no others",
+        "cannot be made for another guarantee",
     ),
     "all erased": (lambda: CHANNELS["two labels"].erased(1.0), "share is 1"),
-    "an unknown value": (lambda: CHANNELS["two labels"].sample(["maybe"]), "no input"),
+    "an unknown value": (lambda: CHANNELS["two labels"].sample(["maybe"]), "not an input"),
     "tv above 1": (lambda: pf.local.LocalPrivacy(1.0, 1.5), "tv is 1.5"),
     "a negative epsilon": (lambda: pf.local.LocalPrivacy(-1.0), "epsilon is -1"),
     "a distance above 1": (lambda: pf.local.LocalPrivacy(1.0).tv_bound(2.0), "distance is 2"),

@@ -1,0 +1,268 @@
+"""Releases along one Markov chain whose sums have known laws inside their windows, with messages between (M62).
+
+The windows are cut out of the sequence: those that overlap form one part. A part has a way for each pattern of groups:
+the rows of a group that its releases select, with their cells. The noisy sums of these rows have a law that is known
+exactly, and it is often far less than what their exposures add up to. Parts without such laws have exposures alone.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import final
+
+import numpy as np
+
+from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
+from pufferflow.accounting.rules.markov import (
+    along_one_chain,
+    chain_along,
+    secrets_along,
+    span_of,
+)
+from pufferflow.core.arrays import Floats, Indices
+from pufferflow.distributions.markov.chain import Chain
+from pufferflow.distributions.markov.chain_parts import (
+    ChainPart,
+    Way,
+    endless_leak_of_parts,
+    leak_of_parts,
+)
+from pufferflow.distributions.markov.state_loss import Exposures, Window, exposures_of
+from pufferflow.distributions.markov.window_sums import OFF, NoisySum, WindowSums
+from pufferflow.models.priors.markov import ChainPrior
+from pufferflow.models.secret import Secret
+from pufferflow.noise.laplace import Laplace
+from pufferflow.published.cost import Cost, Runs, Shape
+
+_MOST_WINDOWS = 4_000
+"""The most windows that are examined one by one."""
+_MOST_ROWS = 8_000_000
+_MOST_LOSS = 1e6
+_FINEST = 4_096
+
+
+@final
+class WindowsRule(CompositionRule):
+    """Windows of one sequence whose groups differ in known ways: by the noise of their cells, or their selected rows.
+
+    Windows may overlap, and each may be chosen after seeing earlier answers. A group that a release does not select
+    loses no more than one that it does: its outputs are those of others, with one output left out.
+    """
+
+    name = "windows, with messages between them (M20, M62)"
+    why = "only pure totals, which bound the ratio of likelihoods on each path (M62)"
+
+    def pure(self, releases: UnitReleases) -> float:
+        """Return the largest loss about any row of any part."""
+        if not _has_ways(releases.costs) or not _along(releases, releases.costs):
+            return math.inf
+        first, last = span_of(releases)
+        if last - first >= _MOST_ROWS:
+            return math.inf
+        chain, begin = chain_along(releases, first, last)
+        parts = parts_of(releases.costs, begin, last)
+        if parts is None:
+            return math.inf
+        rows = parts[-1].end - parts[0].first
+        return leak_of_parts(chain, parts, secrets_along(releases, begin, rows))
+
+    def endless(self, releases: UnitReleases) -> float | None:
+        """Return the loss of windows that are repeated without end, from a fixed point of their messages."""
+        schedule, spent = releases.schedule, list(releases.costs)
+        if schedule is None or not _has_ways([schedule.cost]):
+            return None
+        costs, every = [*spent, schedule.cost], schedule.steps
+        low, high = schedule.cost.window
+        period = releases.prior.period if isinstance(releases.prior, ChainPrior) else None
+        if not (_along(releases, costs) and isinstance(releases.scenario.secret, Secret)):
+            return None
+        if period is None or not every or high - low > every:
+            return math.inf
+        turns = math.lcm(every, period) // every
+        ahead = max(
+            [cost.window[1] for cost in spent if math.isfinite(cost.window[1])], default=low
+        )
+        before = max(math.ceil((ahead - low) / every), 0)
+        head = [*spent, *(schedule.turn(turn) for turn in range(before))]
+        repeated = [schedule.turn(before + turn) for turn in range(turns)]
+        begin, _ = span_of(replace(releases, costs=costs))
+        begin, start = min(begin, int(low)), int(repeated[0].window[0])
+        chain, first = chain_along(replace(releases, costs=costs), begin, begin + period)
+        if first != begin or not isinstance(chain, Chain) or start - begin >= _MOST_ROWS:
+            return math.inf
+        parts = parts_of(head, begin, start - 1) if start > begin else []
+        turn = parts_of(repeated, start, start + every * turns - 1)
+        if parts is None or turn is None:
+            return math.inf
+        moved = [ChainPart(part.first + start - begin, part.ways) for part in turn]
+        return endless_leak_of_parts(
+            replace(chain, order=chain.order[:period]),
+            parts,
+            moved,
+            secrets_along(releases, begin, 0),
+        )
+
+
+def _along(releases: UnitReleases, costs: Sequence[Cost]) -> bool:
+    """Return whether releases lie along one chain."""
+    return along_one_chain(releases.scenario, releases.prior, costs)
+
+
+def _has_ways(costs: Sequence[Cost]) -> bool:
+    """Return whether it is known of some release in which ways groups are in it."""
+    shapes = {id(cost.shape): cost.shape for cost in costs}.values()
+    return len(costs) <= _MOST_WINDOWS and any(
+        _lawful(shape) or (shape.rows is not None and shape.rows.parts) for shape in shapes
+    )
+
+
+def _lawful(shape: Shape) -> bool:
+    """Return whether a release adds Laplace noise to sums of rows that are known for every group."""
+    rows, plain = (
+        shape.rows,
+        not (shape.row_by_row or shape.exact_sums or shape.kinds or shape.key_delta),
+    )
+    return bool(rows and rows.patterns and plain) and isinstance(shape.noise, Laplace)
+
+
+def parts_of(costs: Sequence[Cost], first: int, last: int) -> list[ChainPart] | None:
+    """Return the parts of a sequence from its first to its last row: windows, and the rows between them.
+
+    None if no window has several ways or known laws, there are too many, or one reveals a row up to rounding.
+    """
+    selecting = [cost for cost in costs if math.isfinite(cost.window[0])]
+    if not _has_ways(selecting):
+        return None
+    known, parts = dict[tuple[object, ...], list[Way]](), list[ChainPart]()
+    at = first
+    for some, low, high in _together(selecting):
+        if low < first or high > last + 1:
+            return None
+        if low > at:
+            parts.append(ChainPart(at - first, _silent(at, low, selecting[0], known)))
+        key = tuple((id(cost.shape), cost.offset - low) for cost in some)
+        if key not in known:
+            known[key] = _ways(some, low, high)
+        parts.append(ChainPart(low - first, known[key]))
+        at = high
+    if at <= last:
+        parts.append(ChainPart(at - first, _silent(at, last + 1, selecting[0], known)))
+    quiet = all(
+        (way.exposures.losses < _MOST_LOSS).all() for ways in known.values() for way in ways
+    )
+    return parts if quiet else None
+
+
+def _together(costs: Sequence[Cost]) -> list[tuple[list[Cost], int, int]]:
+    """Return the windows that overlap, together, with their first row and the row after their last."""
+    found = list[tuple[list[Cost], int, int]]()
+    for cost in sorted(costs, key=lambda one: one.window):
+        low, high = int(cost.window[0]), int(cost.window[1])
+        if found and low < found[-1][2]:
+            some, start, end = found[-1]
+            found[-1] = [*some, cost], start, max(end, high)
+        else:
+            found.append(([cost], low, high))
+    return found
+
+
+def _silent(
+    low: int, high: int, cost: Cost, known: dict[tuple[object, ...], list[Way]]
+) -> list[Way]:
+    """Return the one way of rows without a release."""
+    if (high - low,) not in known:
+        nothing = np.zeros((1, *cost.shape.exposure.shape))
+        known[high - low,] = [Way(Exposures(nothing, np.zeros(high - low, dtype=np.intp)))]
+    return known[high - low,]
+
+
+def _ways(costs: Sequence[Cost], low: int, high: int) -> list[Way]:
+    """Return the ways in which a group may be in some windows that overlap."""
+    if len(costs) == 1:
+        shape, offset = costs[0].shape, costs[0].offset - low
+        if _lawful(shape) and shape.rows is not None:
+            patterns = [[runs] for runs in shape.rows.patterns]
+            return [_of_patterns(costs, runs, low, high) for runs in patterns]
+        return [Way(exposures) for exposures in _by_noise(shape, offset, high - low)]
+    runs = [
+        cost.shape.rows.patterns[0]
+        for cost in costs
+        if _lawful(cost.shape) and cost.shape.rows and len(cost.shape.rows.patterns) == 1
+    ]
+    if len(runs) == len(costs):
+        return [_of_patterns(costs, runs, low, high)]
+    return [Way(_exposures(costs, [cost.shape.runs for cost in costs], low, high))]
+
+
+def _by_noise(shape: Shape, offset: int, rows: int) -> list[Exposures]:
+    """Return the exposures of so many rows to a window that is `offset` rows later, in each part of its groups."""
+    parts = () if shape.rows is None else shape.rows.parts
+    windows = [Window(shape.exposure_to(shape.noise.at(part.scale)), part.runs) for part in parts]
+    whole = Window(shape.exposure, tuple(dict.fromkeys((low, high) for low, high, _ in shape.runs)))
+    begin: Indices = np.array([offset], dtype=np.int64)
+    one = np.zeros(1, dtype=np.intp)
+    return [exposures_of([window], one, begin, (0, rows - 1))[1] for window in windows or [whole]]
+
+
+def _of_patterns(costs: Sequence[Cost], runs: Sequence[Runs], low: int, high: int) -> Way:
+    """Return the way of a group whose rows in every window are known."""
+    sums = list[NoisySum]()
+    for cost, own in zip(costs, runs, strict=True):
+        found = _sums(cost.shape, own, cost.offset - low, high - low)
+        if found is None:
+            return Way(_exposures(costs, runs, low, high))
+        sums += found
+    whole = WindowSums(tuple(sums)) if sums else None
+    return Way(_exposures(costs, runs, low, high), whole if whole and whole.few else None)
+
+
+def _exposures(costs: Sequence[Cost], runs: Sequence[Runs], low: int, high: int) -> Exposures:
+    """Return the exposures of the rows of some windows together."""
+    windows = [
+        Window(cost.shape.exposure, tuple(dict.fromkeys((first, end) for first, end, _ in own)))
+        for cost, own in zip(costs, runs, strict=True)
+    ]
+    starts: Indices = np.array([cost.offset - low for cost in costs], dtype=np.int64)
+    return exposures_of(windows, np.arange(len(costs)), starts, (0, high - low - 1))[1]
+
+
+def _sums(shape: Shape, runs: Runs, offset: int, rows: int) -> list[NoisySum] | None:
+    """Return the sums of a window that move with some row; None if their terms are on no common lattice."""
+    found = list[NoisySum]()
+    for values in shape.table:
+        lattice = _lattice(values)
+        if lattice is None:
+            return None
+        steps, unit = lattice
+        for cell in dict.fromkeys(cell for _, _, cell in runs) if unit else ():
+            terms = np.zeros((rows, len(values)), dtype=np.int64)
+            for first, end, own in runs:
+                if own == cell:
+                    terms[first + offset : end + offset] = steps
+            found.append(NoisySum(terms, float(shape.noise.pure(np.array(unit)))))
+    return found
+
+
+def _lattice(values: Floats) -> tuple[Indices, float] | None:
+    """Return values as whole steps, and the width of a step; None if they are on no lattice of few steps.
+
+    The width is rounded up by more than the values are off.
+
+    >>> _lattice(np.array([0.0, 0.5, 1.5]))[0].tolist(), _lattice(np.array([0.0, 1.0, np.sqrt(2)]))
+    ([0, 1, 3], None)
+    """
+    ordered = np.unique(values)
+    gaps = np.array([right - left for left, right in pairwise(ordered.tolist())])
+    if not len(gaps):
+        return np.zeros(len(values), dtype=np.int64), 0.0
+    for share in range(1, 65):
+        unit = float(gaps.min()) / share
+        steps = np.rint((values - ordered[0]) / unit)
+        if steps.max() > _FINEST:
+            return None
+        if np.abs(steps * unit - (values - ordered[0])).max() <= OFF * float(
+            ordered[-1] - ordered[0]
+        ):
+            return steps.astype(np.int64), unit
+    return None
