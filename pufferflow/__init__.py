@@ -14,9 +14,13 @@ What to do first, on rows of your own:
     >>> release.frame.columns, release.intervals.columns
     (['on_sum'], ['on_sum_low', 'on_sum_high'])
 
-Then: `pf.Ledger("ledger.db")` counts what many releases reveal together, under a limit; `pf.suggest` says which prior a
-public reference supports; `plan.report("plan.html")` and `release.report("release.html")` write reports for people;
-`pf.Job` and the command `pufferflow job init` publish on a schedule; `pf.audit.attack(plan)` attacks a plan.
+Then:
+
+- `pf.Ledger("ledger.db")` counts what many releases reveal together, under a limit
+- `pf.suggest` says which prior a public reference supports
+- `plan.report("plan.html")` and `release.report("release.html")` write reports for people
+- `pf.Job` and the command `pufferflow job init` publish on a schedule
+- `pf.audit.attack(plan)` attacks a plan
 
 `dir(pf)` lists all names, and `help(pf.protect)`, `help(pf.Batch)`, `help(pf.Scenario)` and `help(pf.Ledger)` say more.
 They load when first used, so that importing the library takes no time. Errors are `pf.PufferflowError`; each says what

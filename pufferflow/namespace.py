@@ -1,7 +1,7 @@
 """The namespace `.puffer` on frames and expressions, set up on import.
 
-A Series has it too, for an error that says how to make a frame. Editors and type checkers see no namespace that is
-registered while a program runs: `pf.protect(frame, scenario)` and `pf.query("level")` are the same, with types.
+A Series has it too, only to say in an error how to make a frame. Editors and type checkers do not see a namespace that
+is registered while a program runs. `pf.protect(frame, scenario)` and `pf.query("level")` are the same, with types.
 """
 
 from typing import TYPE_CHECKING, cast

@@ -1,4 +1,4 @@
-"""Connectors of pufferflow: engines, sources, sinks and orchestrators, each found by its entry point.
+"""Connectors of pufferflow: engines, sources and sinks, each found by its entry point.
 
-They use pufferflow's public API only, and pufferflow never imports them. This version ships none.
+They use `pufferflow.plugins` only, and pufferflow never imports them itself.
 """

@@ -131,7 +131,7 @@ class DuckDb(Backend):
         return cast(Any, self._relation.query(view, text)).to_arrow_reader(_BATCH)
 
     def _check_functions(self, view: str) -> None:
-        """Refuse a connection on which macros or functions of its user take the place of those that are used here."""
+        """Refuse a connection on which a user's macros or functions replace those that are used here."""
         own = self._functions(view, "NOT internal")
         taken = sorted(own & self._functions(view, "internal")) if own else []
         if taken:
@@ -182,7 +182,7 @@ def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
 def _path_of(table: RemoteTable) -> str:
     """Return the path of a database, empty for none: relative after three slashes, absolute after four.
 
-    After three an absolute path is meant too if there is such a file and no relative one: so it was read formerly.
+    After three slashes it is absolute too if there is such a file and no relative one, as older versions read it.
     """
     parts = urlsplit(table.address)
     if parts.netloc:
@@ -216,7 +216,7 @@ def _not_opened(path: str, kind: str) -> PufferflowError:
 
 
 def _guessed(table: RemoteTable) -> PufferflowError:
-    """Refuse types that rows decide; `trim` keeps DuckDB from casting in its reader, where a text fails for all."""
+    """Refuse types that rows decide; `trim` keeps DuckDB from casting in its reader, where one text fails for all."""
     name = table.name[-200:]
     if name.lower().endswith(("csv", "tsv")):
         texts = f"read_csv({name!r}, all_varchar = true)"

@@ -129,7 +129,7 @@ class PostgreSql(Backend):
 
     @property
     def _source(self) -> str:
-        """What is read: rows that are given, or the table, in the schema where it was found first."""
+        """What is read: given rows, or the table, in the schema where it was found first."""
         if self._rows_given:
             return self._rows_given
         if self._path is None and self._table.name:
@@ -190,7 +190,7 @@ class PostgreSql(Backend):
                 yield _frame(ARROW.Table.from_batches([batch]))
 
     def _check_columns(self) -> None:
-        """Refuse a table whose columns are others than before; from here to the end of the transaction they stay."""
+        """Refuse a table whose columns have changed; from here to the end of the transaction they stay."""
         if self._few is None:
             self._rows(f"SELECT 1 AS held FROM {self._source} LIMIT 0")  # noqa: S608 - a quoted name
             if self._columns_now() != self._columns:

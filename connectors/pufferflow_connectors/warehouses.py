@@ -1,11 +1,11 @@
 """The engine for warehouses that SQLAlchemy reaches: BigQuery, Snowflake, Databricks SQL and Redshift.
 
-**Never run here**: these four were written from their documentation, and no test has seen one. Between them and a wrong
-number stands the self-test, which every engine has to pass before it reads a row. The code below is run by the tests
-over SQLite; the facts of the four are not.
+**Never run here**: these four were written from their documentation, and no test has seen one. Only the self-test,
+which every engine has to pass before it reads a row, guards against a wrong number. The tests run the code below over
+SQLite; they do not check the facts of the four.
 
-The package with the SQLAlchemy dialect of a warehouse is its user's to install. There is no snapshot: a release
-compares the public facts of its plan again. `${NAME}` in an address is looked up in the environment.
+The user installs the package with the SQLAlchemy dialect of a warehouse. There is no snapshot: a release compares the
+public facts of its plan again. `${NAME}` in an address is looked up in the environment.
 """
 
 import re
@@ -57,9 +57,9 @@ _VERSION: Final = re.compile(r"\d+(\.\d+)*")
 class Facts:
     """The facts of one warehouse.
 
-    `columns` is the query for the columns of a table, in order: name, type, and precision and scale of decimals where
-    the type does not say them. `{table}`, `{schema}` and `{database}` are texts; `{catalog}` and `{within}` are the
-    first of three and all names before that of the table, each with a point behind.
+    `columns` is the query for the columns of a table, in order: name, type, and precision and scale of decimals if the
+    type does not say them. `{table}`, `{schema}` and `{database}` are texts. `{catalog}` is the first of three names,
+    and `{within}` all names before that of the table; each has a point behind.
     """
 
     dialect: Dialect

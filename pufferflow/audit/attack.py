@@ -1,8 +1,8 @@
 """`pf.audit.attack`: a lower bound on the loss of noisy answers, by distinguishing two secrets.
 
 Some draws choose a pair and a test: which secret comes first, which score orders answers, and where it is cut. All
-other draws are counted with this test. The best test has the largest bound if the draws to be counted fell a little
-worse than those examined: of many events with few draws, some have a large bound by chance.
+other draws are counted with this test. The best test is the one whose bound is largest even if the counted draws fall a
+little worse than those examined: of many events with few draws, some have a large bound by chance.
 """
 
 from collections.abc import Iterable, Sequence
@@ -74,7 +74,7 @@ class Stakes:
     """Whether the ε are claims, and not 0 for lack of one."""
 
     def size(self, target: Guarantee, loss: float) -> float:
-        """Return a loss as a part of what was guaranteed."""
+        """Return a loss as a share of the guaranteed one."""
         promised = target.loss
         return loss / promised if self.claimed and promised > 0 else loss
 
@@ -190,7 +190,7 @@ def count_events(
 ) -> LowerBound:
     """Return a lower bound that is wrong with a probability of at most `stakes.error`.
 
-    Everything that depends on draws is chosen on the first `looked_at` ones. Of the others only the counts of the
+    Everything that depends on draws is chosen on the first `looked_at` ones. From the others only the counts of the
     events are used: each of the 2m probabilities of m events has its share of the error.
     """
     with working("attacking", total=len(_sizes(stakes.draws, duels[0]))) as work:
@@ -254,11 +254,12 @@ _MOST_LOOKED_AT = 500_000
 class Attack(InNotebooks):
     """The result of an attack: the ε of the answers is above `lower`, with a probability of `confidence`.
 
-    `promised` is the guarantee that was attacked, None if noise came without one, and `against` the part of it that
-    `lower` is about: of a curve one order, else all of it. `trials` are the draws under each secret, `event` is what
-    distinguishes the secrets, and `pair` names them, the one that makes the event likely first. `needed` is the number
-    of trials that would probably show a loss half as large again as guaranteed; with fewer, an attack without a finding
-    means nothing.
+    `promised` is the guarantee that was attacked, None if noise came without one. `against` is the part of it that
+    `lower` is about: one order of a curve, otherwise all of it. `trials` are the draws under each secret. `event` is
+    what distinguishes the secrets. `pair` names them, first the one that makes the event likely.
+
+    `needed` is the number of trials that would probably show a loss 1.5 times as large as guaranteed. With fewer
+    trials, an attack without a finding means nothing.
     """
 
     lower: float
@@ -282,7 +283,7 @@ class Attack(InNotebooks):
 
     @property
     def broken(self) -> bool:
-        """Whether a loss above the guarantee was shown; by chance with a probability of at most 1 − confidence."""
+        """Whether a loss above the guarantee was shown; this is wrong with a probability of at most 1 − confidence."""
         return self.against is not None and self.lower > self.against.loss
 
     def __repr__(self) -> str:
@@ -309,11 +310,11 @@ def attack(  # noqa: PLR0913 - the last four have defaults
 ) -> Attack:
     """Return a lower bound on ε that holds with this confidence, by distinguishing two secrets from noisy answers.
 
-    A plan, or the result of `pf.calibrate`, is attacked through the pair that cost most. A noise needs `laws`, pairs as
-    `pf.calibrate` takes them, and may have a `promise`, or its kind, such as `pf.Renyi.of(alpha=4)`; without one the
-    bound is that of a pure guarantee. Of `trials` draws under each secret one half chooses an event, the other is
-    counted with it. Noise comes from the sampler of releases, with the operating system's randomness unless `rng` is
-    given.
+    A plan, or the result of `pf.calibrate`, is attacked through the pair that cost most. A noise needs `laws`: pairs as
+    `pf.calibrate` takes them. It may have a `promise`, a guarantee or its kind, such as `pf.Renyi.of(alpha=4)`. Without
+    one the bound is that of a pure guarantee. Of `trials` draws under each secret one half chooses an event, and the
+    other half is counted with it. Noise comes from the sampler of releases, with the operating system's randomness
+    unless `rng` is given.
 
     >>> import numpy as np, pufferflow as pf
     >>> pair = pf.Law.point(0), pf.Law.point(1)
@@ -363,7 +364,7 @@ def _read(
     if isinstance(target, Noise):
         if laws is None:
             raise UsageError(
-                "A noise without laws of an answer.",
+                "A noise is given without pairs of laws.",
                 allowed="a noise with pairs of laws, or a plan",
                 instead="attack(pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(1))])",
             )

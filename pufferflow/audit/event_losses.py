@@ -1,32 +1,28 @@
 """Scores that order noisy answers, the loss that events of high scores show, and the draws that this needs.
 
-Scores: numbers that order noisy answers, from those typical of one secret to those of the other.
-
-An event is a set of answers with a score above a threshold. Any score gives a valid attack, since it is fixed before
-the draws that are counted; so all scores may be approximate. Three are tried: the ratio of likelihoods (no event shows
-more than its level sets, if the noise is as stated), the answer itself, and which of some intervals it lies in, ordered
-by the observed draws, without an assumption on the noise.
+*Scores* are numbers that order noisy answers, from those typical of one secret to those of the other. An event is a set
+of answers with a score above a threshold. Any score gives a valid attack, since it is fixed before the draws that are
+counted; so all scores may be approximate. Three are tried. The first is the ratio of likelihoods: no event shows more
+than its level sets, if the noise is as stated. The second is the answer itself. The third is which of some intervals
+the answer lies in, ordered by the observed draws, without an assumption on the noise.
 
 The ratio of likelihoods of noisy answers is exact if the laws have few atoms. For laws with many it is read from a
-table on the line, and for vectors added up coordinate by coordinate, as if these were independent given the secret. A
+table on the line. For vectors it is added up coordinate by coordinate, as if these were independent given the secret. A
 score needs no more.
 
-From probabilities of events to a loss: the least loss of a guarantee with so large a P(S) and so small a Q(S).
-
-S is one event, or several nested ones. A guarantee is about all events, and every function of an answer keeps it (data
+*Losses* follow from probabilities of events: the least loss of a guarantee with so large a P(S) and so small a Q(S). S
+is one event, or several nested ones. A guarantee is about all events, and every function of an answer keeps it (data
 processing), so every S gives a lower bound. All of these bounds rise with P(S) and fall with Q(S), so bounds of the
 probabilities give bounds of the loss.
 
-From counts to probabilities: the bounds of Clopper and Pearson, which hold for every true probability.
+*Probabilities* follow from counts by the bounds of Clopper and Pearson, which hold for every true probability. The
+count K of an event in n independent draws is binomial. `at_least` is above the true probability with a chance of at
+most `error`; `at_most` is below it likewise. Each is the probability at which a count at least (at most) as large as K
+has the chance `error`.
 
-The count K of an event in n independent draws is binomial. `at_least` is above the true probability with a chance of at
-most `error`, `at_most` below it likewise: each is the probability at which a count at least (at most) as large as K has
-the chance `error`.
-
-The number of draws that an attack needs to show a breach: it decides what an attack without a finding means.
-
-An attack without a finding supports the guarantee only if it would have found a breach. The breach considered has a
-loss half as large again as guaranteed, shown by the events that the attack has chosen.
+*The number of draws* that an attack needs to show a breach decides what an attack without a finding means. It supports
+the guarantee only if it would have found a breach. The breach considered has a loss 1.5 times as large as guaranteed,
+shown by the events that the attack has chosen.
 """
 
 from collections.abc import Sequence
@@ -280,9 +276,9 @@ def of_events(target: Guarantee, p: Floats, q: Floats) -> Floats:
 def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
     """Return the loss that nested events show together; probabilities fall from the first to the last.
 
-    For Rényi guarantees they cut the answers into levels. D_α = sup_g α/(α−1)·log E_P e^{(α−1)g} − log E_Q e^{αg}, and
-    for a g that rises with the levels the first mean only grows with P(S), the second with Q(S). So the bounds may
-    replace the laws themselves, if their ratio rises with the levels, which pooling neighbours ensures.
+    For Rényi guarantees they cut the answers into levels. D_α = sup_g α/(α−1)·log E_P e^{(α−1)g} − log E_Q e^{αg}. If g
+    rises with the levels, the first mean only grows with P(S), the second with Q(S). So the bounds may replace the laws
+    themselves if their ratio rises with the levels, which pooling neighbours ensures.
 
     >>> from pufferflow.privacy.renyi import Renyi
     >>> round(of_nested(Renyi(2, 1.0), np.array([0.8, 0.4]), np.array([0.6, 0.1])), 4)
@@ -374,11 +370,11 @@ _MOST: Final = 1 << 40
 
 
 def draws_needed(target: Guarantee, shares: Any, error: float) -> float:
-    """Return how many draws, counted under each secret, are likely to show a loss half as large again as guaranteed.
+    """Return how many draws, counted under each secret, are likely to show a loss 1.5 times as large as guaranteed.
 
     `shares` are the probabilities of events under the secret that makes them likely. Those above a half count as a
-    half, since an event that is likely under one secret is not rare under the other. Likely means: also if counts fall
-    a standard deviation to the wrong side. ∞ if these events cannot show it.
+    half, since an event that is likely under one secret is not rare under the other. Likely means: even if counts fall
+    a standard deviation to the wrong side. The result is ∞ if these events cannot show it.
 
     >>> from pufferflow.privacy.guarantee import Pure
     >>> 300 < draws_needed(Pure(1.0), [0.5], 0.01) < 3000 < draws_needed(Pure(0.2), [0.5], 0.01)

@@ -1,10 +1,9 @@
 """Pairs of laws and one noise for all coordinates: the input of `pf.calibrate`, drawn.
 
-For a plan, two worlds: the pair that its noise was calibrated for, in whole steps, with the noise of a release.
-
-If the witness is a pair of laws, the whole vector of sums is attacked. If it is a place along a chain, several answers
-are drawn row by row (`paths`), and one answer from its laws. If neither is possible, two points represent the secrets,
-as far apart as one row, or a group, moves the answers.
+For a plan these are two worlds: the pair that its noise was calibrated for, in whole steps, with the noise of a
+release. If the witness is a pair of laws, the whole vector of sums is attacked. If it is a place along a chain, several
+answers are drawn row by row (`paths`), and one answer from its laws. If neither is possible, two points represent the
+secrets, as far apart as one row, or a group, moves the answers.
 """
 
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ MOST_PAIRS = 64
 
 
 def duels_of_pairs(noise: Noise, laws: object) -> list[Duel]:
-    """Return the pairs to distinguish: of many only those that lie farthest apart."""
+    """Return the pairs to distinguish; of many pairs only those that lie farthest apart."""
     noise.check_drawable()
     pieces = read_laws(laws)
     pairs = [(pair, piece.movement_only) for piece in pieces for pair in _pairs(piece, noise)]
@@ -44,7 +43,7 @@ def duels_of_pairs(noise: Noise, laws: object) -> list[Duel]:
     ]
     if len({len(duel.mechanism.noises) for duel in duels}) > 1:
         raise UsageError(
-            "The laws have several dimensions.",
+            "The laws have several dimensions, and an attack needs one.",
             allowed="laws of one dimension",
             instead="one attack for each",
         )
@@ -52,7 +51,7 @@ def duels_of_pairs(noise: Noise, laws: object) -> list[Duel]:
 
 
 def _pairs(piece: Laws, noise: Noise) -> list[Pair]:
-    """Return all pairs; one that represents a movement is no farther apart than that."""
+    """Return all pairs; one that represents a movement is at most that far apart."""
     if not piece.movement_only:
         return list(piece)
     return [at_most(pair, piece.winf(noise.norm).length, noise.norm) for pair in piece]
@@ -205,7 +204,7 @@ def _in_steps(
 
 
 def _steps(column: Any, plan: CalibratedNoise, measure: int) -> list[Fraction]:
-    """Return sums in whole steps; a movement that is no whole number is rounded down to the grid."""
+    """Return sums in whole steps; a movement that is not a whole number is rounded down to the grid."""
     weight, grid = Fraction(float(plan.weights[measure])), _grid(plan.noises[measure])
     sums = [Fraction(value) / weight for value in column.tolist()]
     return [

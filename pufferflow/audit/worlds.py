@@ -1,11 +1,9 @@
 """Two worlds: the answers under either value of a secret, drawn one by one, with the noise of a real release.
 
-Generated rows: the states of one sequence given the state of one of its rows, summed as a batch sums them.
-
-Given X_t the future is a chain, and so is the past, read backwards by Bayes. The law of several answers about a long
-sequence has too many values to list, but draws are few numbers. Only answers about cells near the row are kept, and
-only rows from the first to the last of them are drawn. What is left out is post-processing, under which the guarantee
-holds.
+Rows may be generated: the states of one sequence given the state of one of its rows, summed as a batch sums them. Given
+X_t the future is a chain, and so is the past, read backwards by Bayes. The law of several answers about a long sequence
+has too many values to list, but draws are few numbers. Only answers about cells near the row are kept, and only rows
+from the first to the last of them are drawn. Leaving out the rest is post-processing, under which the guarantee holds.
 """
 
 from collections.abc import Sequence
@@ -126,7 +124,7 @@ class Mechanism:
 class Duel:
     """Two worlds that a mechanism has to make indistinguishable.
 
-    `names` of both secrets, and a `note` on them.
+    It has the `names` of both secrets, and a `note` on them.
     """
 
     worlds: tuple[World, World]
@@ -291,7 +289,7 @@ def _worlds(
 
 
 def _stretch(cells: Indices, row: int) -> tuple[int, Indices] | None:
-    """Return the first of the rows to draw and their answers, numbered anew; None if the row is far from any."""
+    """Return the first row to draw and the answers, numbered anew; None if the row is far from all of them."""
     counted = np.flatnonzero(cells >= 0)
     if len(counted) == 0:
         return None

@@ -19,17 +19,24 @@ from pufferflow.cli.run import Root, command
 app: Final = typer.Typer(
     name="pufferflow",
     cls=Root,
-    help="Publish statistics of correlated data with a guarantee, on a schedule, and account for their total loss.",
-    epilog=f"Exit codes:\n{table()}\n\nA first job: pufferflow job init, then pufferflow plan job.toml",
+    help="Publish noisy statistics of private, correlated data. A ledger adds up what all releases reveal.",
+    epilog=f"Exit codes:\n{table()}\n\nFirst steps: pufferflow job init, then plan job.toml, then run job.toml",
     pretty_exceptions_enable=False,  # typer's show local variables, which are data
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 ledgers: Final = typer.Typer(
-    help="Show what was spent, verify that nothing was changed, and export it."
+    help="Show what was spent, check that no entry was changed, or export all.",
+    epilog="Example:\n\npufferflow ledger show ledger.db",
 )
-jobs: Final = typer.Typer(help="Begin a job, check its file, and print the schema for editors.")
+jobs: Final = typer.Typer(
+    help="Write a first job, check a job file, or print its schema for editors.",
+    epilog="Example:\n\npufferflow job init",
+)
 
-engines: Final = typer.Typer(help="Test a database or a cluster that holds the rows.")
+engines: Final = typer.Typer(
+    help="List the engines, or test a database or cluster that holds the rows.",
+    epilog="Example:\n\npufferflow engine list",
+)
 
 
 def _show_version(requested: bool) -> None:  # noqa: FBT001 - typer calls it with the value alone

@@ -40,12 +40,12 @@ EXITS: Final[dict[type[BaseException], int]] = {
 MEANINGS: Final[dict[int, str]] = {
     0: "done",
     BUG: "a bug of ours, or the machine ran out of something",
-    MISUSE: "an argument, a file or a setting is not as it has to be",
-    REFUSED: "there is no such guarantee, or an audit broke one",
+    MISUSE: "an argument, a file or a setting is wrong",
+    REFUSED: "the guarantee cannot be given, or an audit broke it",
     4: "the release would pass the limit of its account",
     5: "data could not be read; nothing was released",
     6: "the ledger could not be read, written or verified",
-    7: "where releases go cannot be read or written; what is released is kept",
+    7: "the sink cannot be read or written; the ledger keeps the release",
     STOPPED: "stopped by Ctrl-C",
 }
 """The meaning of each exit code."""

@@ -38,7 +38,7 @@ def of_limit(loss: float | None, limit: Guarantee) -> str:
 
 
 def loss_of(promise: Guarantee) -> float | None:
-    """Return the loss of a guarantee: its epsilon, rho or mu; None if it has several."""
+    """Return the loss of a guarantee: its epsilon, rho or mu; None if it has several numbers."""
     return None if promise.kind is None else promise.loss
 
 

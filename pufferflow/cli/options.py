@@ -22,7 +22,7 @@ PeriodName = Annotated[
     typer.Option(
         "--period",
         metavar="PERIOD",
-        help="Which period: 2026-11-20T05, 2026-11-20, 2026-W47 or 2026-11. The last that is over, if left out.",
+        help="An hour 2026-11-20T05, day 2026-11-20, week 2026-W47 or month 2026-11. Default: the last that is over.",
         show_default=False,
     ),
 ]
@@ -31,7 +31,7 @@ SinceName = Annotated[
     typer.Option(
         "--since",
         metavar="PERIOD",
-        help="Release all periods from this one on that are not released, oldest first.",
+        help="Release every period from this one on that was not released, oldest first.",
         show_default=False,
     ),
 ]
@@ -40,7 +40,7 @@ UntilName = Annotated[
     typer.Option(
         "--until",
         metavar="PERIOD",
-        help="With --since: the last of the periods. The last that is over, if left out.",
+        help="With --since: the last period to release. Default: the last that is over.",
         show_default=False,
     ),
 ]
@@ -53,14 +53,14 @@ LedgerAddress = Annotated[
     ),
 ]
 PAGE = typer.Option(
-    "--output", "-o", metavar="PAGE.html", help="Where the report is written.", show_default=False
+    "--output", "-o", metavar="PAGE.html", help="Write the report to this file.", show_default=False
 )
 _PAGE, _DATABASE = b"<!doctype html", b"sqlite format 3"
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 
 
 def read_page(path: Path, *, force: bool) -> Path:
-    """Return the path of a report: a new file or another report; other files are replaced by force only."""
+    """Return the path of a report: a new file or another report; any other file is replaced by force only."""
     local_path(path, "The path of a report")
     if path.suffix.lower() not in {".html", ".htm"}:
         raise UsageError(
@@ -74,7 +74,7 @@ def read_page(path: Path, *, force: bool) -> Path:
 
 
 def _begins(path: Path, start: bytes) -> bool:
-    """Return whether a file begins so; SQLite's locks forbid that the process has it open elsewhere."""
+    """Return whether a file begins with these bytes; SQLite's locks forbid that the process has it open elsewhere."""
     try:
         if not path.is_file():
             return False

@@ -1,7 +1,7 @@
 """The joint cost of releases about a secret behind the data, and the best next release (M31, M32).
 
 A `pf.Table` gives the joint law of a secret, confounders and data. `cost` computes the loss of several releases about
-the secret on the joint law, where neither adding losses nor multiplying laws is right. `design` finds the channel with
+the secret on the joint law. Neither adding losses nor multiplying laws is right there. `design` finds the channel with
 the least expected loss among all that keep a guarantee together with the past releases. (DCP, corrected.)
 
 >>> import pufferflow as pf

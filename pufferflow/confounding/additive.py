@@ -1,13 +1,11 @@
 """Noise that is added to numbers of a row, and finite channels that reveal at least as much.
 
-Their outputs are cells where likelihoods hardly change.
+The outputs of such a channel are cells in which likelihoods hardly change.
 
-Staircase noise on finitely many answers: a finite channel, exactly.
-
-Around an answer the density falls by a factor e^{−ε} at every distance γ + j steps, and is constant in between. So all
-likelihoods are constant between jumps around any of the answers. Beyond the outermost answers everything repeats, one
-step further and e^{−ε} times as likely, so that one step on each side represents all. Jumps are rational numbers: where
-two of them coincide there is no cell between them.
+Staircase noise on finitely many answers is a finite channel, exactly. Around an answer the density falls by a factor
+e^{−ε} at every distance γ + j steps, and is constant in between. So all likelihoods are constant between jumps around
+any of the answers. Beyond the outermost answers everything repeats, one step further and e^{−ε} times as likely. So one
+step on each side represents all. Jumps are rational numbers: if two of them coincide there is no cell between them.
 """
 
 import math
@@ -61,14 +59,14 @@ class Additive(InNotebooks):
         instance(noise, Noise, "noise", allowed="a noise", instead=_INSTEAD)
         if not isinstance(noise, _NOISES) and noise.scale > 0:
             raise Refused(
-                f"The exact cost of {type(noise).__name__} noise.",
+                f"The exact cost of {type(noise).__name__} noise is not known.",
                 allowed="pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy or pf.Staircase",
                 instead="pf.confounding.Channel.of_noise(reads, inputs, outputs, noise), on a grid of outputs",
             )
         share = read_correlation(correlation)
         if share != 0 and (len(columns) != 2 or not isinstance(noise, Gaussian)):
             raise UsageError(
-                f"correlation of {type(noise).__name__} noise on {len(columns)} columns.",
+                f"correlation is given for {type(noise).__name__} noise on {len(columns)} columns.",
                 allowed="Gaussian noise on two columns",
                 instead='pf.confounding.Additive(["a", "b"], pf.Gaussian(1.0), correlation=0.5)',
             )
@@ -76,7 +74,7 @@ class Additive(InNotebooks):
 
 
 def read_correlation(given: object) -> float:
-    """Return a correlation that leaves some randomness to both."""
+    """Return a correlation that leaves some randomness to both noises."""
     return finite_number(
         given,
         "correlation",
@@ -89,8 +87,8 @@ def read_correlation(given: object) -> float:
 class Cells(NamedTuple):
     """A finite channel that reveals at least as much as a noisy answer, and hardly more.
 
-    `masses` are of shape (answers, cells), each within a relative error `off`; `width` is how far the log ratio of two
-    mixtures can move within a cell, either way.
+    `masses` are of shape (answers, cells), each within a relative error `off`. `width` is how far the log ratio of two
+    mixtures can move within a cell, in either direction.
     """
 
     masses: Floats
@@ -104,10 +102,10 @@ class Cells(NamedTuple):
 def laplace_cells(answers: Floats, most: int) -> Cells:
     """Return Laplace noise of scale 1 as a channel whose outputs are knots: answers, and points between them.
 
-    Between two knots a gap g apart the density at distance u from the first is a·e^u + b·e^{−u} for every answer: that
-    of the first knot times sinh(g−u)/sinh(g) plus that of the second times sinh(u)/sinh(g), whatever the answer. So the
-    noisy answer is drawn from the knot alone, and the channel has density(knot)·Σ tanh(g/2) over the gaps beside it;
-    beyond the last knots all densities decay at the same rate.
+    Between two knots a gap g apart, the density at distance u from the first is a·e^u + b·e^{−u} for every answer. It
+    is that of the first knot times sinh(g−u)/sinh(g), plus that of the second times sinh(u)/sinh(g). So the noisy
+    answer is drawn from the knot alone. The channel has density(knot)·Σ tanh(g/2) over the gaps beside it. Beyond the
+    last knots all densities decay at the same rate.
     """
     atoms = np.unique(answers)
     spare = max(most - len(atoms), 0)

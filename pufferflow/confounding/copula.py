@@ -2,14 +2,13 @@
 
 A Gaussian copula ties two outputs at each pair of inputs: P(Y_1 ≤ y_1, Y_2 ≤ y_2) = Φ_ρ(Φ⁻¹(F_1(y_1)), Φ⁻¹(F_2(y_2))).
 Each channel keeps its own loss, since its own law stays. The loss of both together is that of the joint channel, over
-all pairs of inputs that can occur, and may be more or less than with independent randomness (M28; DCP's Theorem 4(ii),
-which adds a guarantee of the copula's, is false).
+all pairs of inputs that can occur (M28). It may be more or less than with independent randomness. DCP's Theorem 4(ii),
+which adds a guarantee of the copula's, is false.
 
-The split of a loss by a copula: the parts of the releases' own laws, and the part of their dependence.
-
-By Sklar the joint law of outputs given the secret is the product of their own laws times the density of a copula. The
-privacy loss at every outcome is the sum of the single losses and of the copula's. The split is exact for outputs that
-are labels too: the copula's part is the log ratio of joint law and product. On average over outcomes it splits the
+The split of a loss by a copula: the parts of the releases' own laws, and the part of their dependence. By Sklar the
+joint law of outputs given the secret is the product of their own laws times the density of a copula. The privacy loss
+at every outcome is the sum of the single losses and of the copula's. The split is exact for outputs that are labels
+too: the copula's part is the log ratio of joint law and product. On average over outcomes it splits the
 Kullback–Leibler divergence; at the worst outcome, the pure loss.
 """
 
@@ -54,8 +53,8 @@ def gaussian_copula(first: Additive, second: Additive, correlation: float) -> Co
 def gaussian_copula(first: Any, second: Any, correlation: float) -> Any:
     """Return the release of the outputs of two, with randomness tied by a Gaussian copula; both own laws stay exactly.
 
-    Of two channels it is a channel: its outputs are pairs, in the order of the channels' outputs; it reads the columns
-    of both. Of two `Additive` releases it is noise on both columns, whose cost is computed by cells.
+    For two channels the result is a channel: its outputs are pairs, in the order of the channels' outputs, and it reads
+    the columns of both. For two `Additive` releases it is noise on both columns, whose cost is computed by cells.
 
     >>> coin = Channel("x", [0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]])
     >>> tied = gaussian_copula(coin, coin, correlation=0.5)
@@ -161,7 +160,7 @@ def _copula_masses(first: Sequence[Fraction], second: Sequence[Fraction], copula
     )
     if below.shape != shape or not np.isfinite(below).all():
         raise UsageError(
-            "The copula gives no number for every pair of probabilities.",
+            "The copula does not give a number for every pair of probabilities.",
             allowed="a function of two arrays of numbers from 0 to 1, with an array of numbers from 0 to 1",
             instead="tied_channels(first, second, numpy.minimum), or gaussian_copula(first, second, correlation=0.5)",
         )
@@ -293,7 +292,7 @@ def dependence_of(seen: ProjectedTable, releases: Sequence[Release]) -> Dependen
     """Return the split for the pair of secrets, and the table, with the largest pure loss."""
     if not all(isinstance(one, Channel) for one in releases):
         raise Refused(
-            "The split into own laws and dependence, with continuous noise.",
+            "The split into own laws and dependence is not known for continuous noise.",
             allowed="releases that are channels; cost(...).as_if_independent is known for noise as well",
             instead="pf.confounding.Channel.of_noise(reads, inputs, outputs, noise)",
         )

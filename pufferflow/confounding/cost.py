@@ -1,8 +1,8 @@
 """Task 2 of DCP: the joint cost of existing releases, the worst of all pairs of secrets, on a joint law (M31).
 
-DCP's Theorems 1(iii), 3 and 5 and Proposition 4 say that the product of the releases' own laws underestimates the cost;
-that is false: two copies of one release cost less than the product says, and the two halves of an exclusive or cost
-more (M23). So the joint law itself is enumerated here.
+DCP's Theorems 1(iii), 3 and 5 and Proposition 4 say that the product of the releases' own laws underestimates the cost.
+That is false: two copies of one release cost less than the product says. The two halves of an exclusive or cost more
+(M23). So the joint law itself is enumerated here.
 """
 
 import math
@@ -79,7 +79,7 @@ class Losses(InNotebooks):
         return self.delta(0.0)
 
     def certainty(self, delta: float | None = None) -> Certainty:
-        """Return whether the numbers are exact or bounds: those of every δ, or, with delta=0, the pure loss alone."""
+        """Return whether the numbers are exact or bounds: those of every δ or, with delta=0, the pure loss alone."""
         each = [pair.pure_certainty if delta == 0 else pair.certainty for _, pair in self.laws]
         return (
             Certainty.EXACT
@@ -90,7 +90,7 @@ class Losses(InNotebooks):
     def tradeoff(self, levels: npt.ArrayLike) -> Floats:
         """Return the least error of the second kind of any attack with an error of the first kind of at most a level.
 
-        The true attack is no better: errors are rounded down.
+        Errors are rounded down, so the true attack is no better.
         """
         allowed, instead = "numbers from 0 to 1", "tradeoff([0.01, 0.05, 0.1])"
         at = np.atleast_1d(np.asarray(levels, dtype=object))
@@ -130,7 +130,7 @@ def read_target(guarantee: object) -> tuple[float, float]:
         raise Refused(
             f"The guarantee is {guarantee!r}."
             if isinstance(guarantee, Guarantee)
-            else "That is no guarantee.",
+            else "The guarantee is not a pf.Pure or pf.Approx.",
             allowed="pf.Pure or pf.Approx",
             instead="pf.Pure(1.0), or pf.Approx(1.0, 1e-6)",
         )
@@ -166,7 +166,7 @@ class Cost(Losses):
         return (*firsts, self)
 
     def added(self, delta: float = 0.0) -> list[float]:
-        """Return what each release adds to ε at a δ, given those before it; ∞ where it is the first without a limit.
+        """Return what each release adds to ε at a δ, given those before it; ∞ for the first without a limit.
 
         >>> import pufferflow as pf
         >>> table = pf.Table({"ill": [0, 0, 1, 1], "test": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]})
@@ -181,14 +181,14 @@ class Cost(Losses):
         ]
 
     def summed(self, delta: float = 0.0) -> float:
-        """Return the sum of the ε of all releases alone, each at its share of δ: no bound of the true loss (M23)."""
+        """Return the sum of the ε of all releases alone, each at its share of δ; no bound of the true loss (M23)."""
         share = probability_below_one(delta, "delta") / len(self.releases)
         losses = [one.epsilon(share) for one in self.alone]
         return math.nextafter(math.fsum(losses), math.inf) if any(losses) else 0.0
 
     @cached_property
     def as_if_independent(self) -> Losses:
-        """The cost if the releases were independent given the secret: no bound of the true loss (M23)."""
+        """The cost if the releases were independent given the secret; it does not bound the true loss (M23)."""
         return Losses(independent_pairs(self.seen, self.releases))
 
     @cached_property
@@ -198,7 +198,7 @@ class Cost(Losses):
 
     @cached_property
     def posterior(self) -> Posterior:
-        """The range of the posterior of an adversary who knows the table."""
+        """How far releases can move the posterior of an adversary who knows the table."""
         return posterior_of(self.seen, self.releases, self.pure)
 
     def __repr__(self) -> str:
@@ -214,7 +214,7 @@ def cost(table: Any, releases: Release | Sequence[Release], *, secret: Any = Non
     """Return the joint cost of releases: exact if all are channels, otherwise never below the true cost (M31).
 
     `table` is a `pf.Table`, a list of them (the worst counts), or a scenario whose priors are tables. `secret` is a
-    column of it, `pf.Secret` or `pf.Derived`; left out, the only column that no release reads. Every release reads the
+    column of it, `pf.Secret` or `pf.Derived`, by default the only column that no release reads. Every release reads the
     same row, with randomness of its own, and was fixed before the others' outputs were seen.
 
     Laplace noise on finitely many answers is a channel of knots: its pure loss is exact, its δ an upper bound. Gaussian

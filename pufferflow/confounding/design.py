@@ -1,16 +1,13 @@
 """Task 1 of DCP: the best next release, by a linear program whose channel is repaired exactly (M32).
 
-The repair of a solver's channel: a mechanism that keeps its guarantee exactly, in whole numbers.
+The sparse linear program over γ(y|x) is solved by HiGHS (M32). Its variables are γ(y|x) and J_s(y_1, y) in units of its
+past output. If there is a δ, they include the excess T ≥ 0 over t·J_s′. If there are several tables, they include the
+largest expected loss.
 
-A solver's γ keeps its constraints up to a tolerance. Rounded to whole numbers, it is mixed with a mechanism that
+The solver's γ keeps its constraints up to a tolerance. Rounded to whole numbers, it is mixed with a mechanism that
 ignores what it reads. Such a mechanism reveals nothing beyond the past releases, so it keeps every constraint that the
 past keeps with a margin. The violation of a mixture is at most the mixture of violations, which gives the least
 sufficient share. All computations are in rational numbers, and every constraint is checked again at the end.
-
-Task 1 of DCP as a sparse linear program over γ(y|x), solved by HiGHS (M32).
-
-Variables are γ(y|x), J_s(y_1, y) in units of its past output, its excess T ≥ 0 over t·J_s′ if there is a δ, and the
-largest expected loss if there are several tables.
 """
 
 import math
@@ -131,7 +128,7 @@ _Blocks = list[tuple[int, Any]]
 def solved(target: Target, expected: tuple[Array, ...]) -> tuple[Floats, float]:
     """Return the γ of least expected loss under a guarantee, within the solver's tolerance, and that loss.
 
-    `expected` has for every table the loss of each input, times its probability, and output; the worst table counts.
+    `expected` has for every table the loss of each input (times its probability) and output; the worst table counts.
     """
     inputs, outputs = expected[0].shape
     check_size(target, outputs)
@@ -179,8 +176,9 @@ def check_probabilities(inputs: int, outputs: int, entries: int = 0) -> None:
 def _reflection(target: Target, expected: tuple[Array, ...]) -> Indices:
     """Return for every γ(y|x), inputs first, the number of its variable: one for a probability and its mirror image.
 
-    A program that is the same for inputs, outputs and secrets in the opposite order (or secrets in the same one) has a
-    solution with this symmetry: the mean of any solution and of its mirror image, since the program is convex.
+    This needs a program that stays the same if inputs, outputs and secrets are put in the opposite order. Secrets may
+    also stay in the same order. Such a program has a solution with this symmetry: the mean of any solution and its
+    mirror image, since the program is convex.
     """
     size = expected[0].size
     if target.budgets or not all(bool((own == own[::-1, ::-1]).all()) for own in expected):
@@ -286,7 +284,7 @@ class _Program:
     limits: list[tuple[_Blocks, Floats]] = field(default_factory=list[tuple[_Blocks, Floats]])
 
     def variables(self, count: int) -> int:
-        """Return the first of so many new variables."""
+        """Return the first of that many new variables."""
         self.width += count
         return self.width - count
 
@@ -379,15 +377,15 @@ def design(  # noqa: PLR0913 - the data of the program, and its restrictions
 ) -> Design:
     """Return the channel with the least expected loss that keeps a guarantee together with past releases (M32).
 
-    `table` and `secret` are as for `cost`; of several tables the worst counts, for the guarantee and for the loss. The
-    answer is the `query`, a column (or several), by default the only one beside the secret. `loss` is a number for
+    `table` and `secret` are as for `cost`. With several tables the worst counts, for the guarantee and for the loss.
+    The answer is the `query`, a column (or several), by default the only one beside the secret. `loss` is a number for
     every output and answer: by name, as a function of both, or as a matrix with a row for every answer in ascending
-    order. `outputs` are the answers themselves unless given. The channel may read more columns than the query: `reads`.
+    order. `outputs` are by default the answers themselves. The channel may read more columns than the query: `reads`.
 
-    If outputs of all past releases are given, `published`, a pure guarantee needs to be kept for these only; one with a
-    delta is about all possible outputs. The solver's channel is repaired in whole numbers until every constraint holds
-    exactly. If the past releases use up the guarantee exactly at some output, the result may be a channel that ignores
-    what it reads.
+    `published` gives the outputs of all past releases. A pure guarantee then needs to be kept for these only; one with
+    a delta is about all possible outputs. The solver's channel is repaired in whole numbers until every constraint
+    holds exactly. If the past releases use up the guarantee exactly at some output, the result may be a channel that
+    ignores what it reads.
 
     >>> import pufferflow as pf
     >>> law = {"ill": [0, 0, 0, 1, 1, 1], "x": [0, 1, 2] * 2, "probability": [0.25, 0.15, 0.1, 0.1, 0.15, 0.25]}
@@ -486,7 +484,7 @@ def _read_loss(loss: Any, answers: tuple[Values, ...], outputs: tuple[Any, ...])
         )
     if len(rows) != len(plain) or any(len(row) != len(outputs) for row in rows):
         raise UsageError(
-            f"loss has not a row for each of {len(plain)} answers and a number for each of {len(outputs)} outputs.",
+            f"loss lacks a row for each of {len(plain)} answers and a number for each of {len(outputs)} outputs.",
             allowed=_LOSSES,
             instead='"absolute"',
         )
@@ -531,7 +529,7 @@ def _named(loss: str, output: Any, answer: Any) -> float:
         raise UsageError(f"loss is {quoted(loss)}.", allowed=_LOSSES, instead='"absolute"')
     if not all(isinstance(one, int | float) for one in (output, answer)):
         raise UsageError(
-            f"The {loss} loss of labels.",
+            f"The {loss} loss needs numbers, and the answers or outputs are labels.",
             allowed="numbers for answers and outputs",
             instead='"zero-one", or a function',
         )

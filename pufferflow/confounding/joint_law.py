@@ -1,7 +1,7 @@
 """The data that releases read of a row, and the joint law of all their outputs under every value of a secret.
 
 Given the data all releases are independent of each other. Given the secret they are not, since they read the same rows.
-Channels alone are enumerated in whole numbers. Continuous noise is represented by cells, as many as fit; Gaussian
+Channels alone are enumerated in whole numbers. Continuous noise is represented by cells, as many as fit. Gaussian
 releases are first reduced to the coordinates that their answers span, without loss.
 """
 
@@ -234,7 +234,7 @@ class Coordinate:
 @final
 @dataclass(frozen=True, eq=False)
 class TiedCoordinates:
-    """The same of two numbers whose noises are tied by a Gaussian copula."""
+    """Two numbers of all points whose noises are tied by a Gaussian copula, in units of the noise."""
 
     dimensions: ClassVar[int] = 2
 
@@ -405,7 +405,7 @@ def as_releases(given: Any) -> tuple[Release, ...]:
             )
         if not one.reads:
             raise UsageError(
-                f"{one!r} names no column that it reads.",
+                f"{one!r} does not name a column that it reads.",
                 allowed="channels of columns of the table",
                 instead='channel.reading("score")',
             )
@@ -472,7 +472,7 @@ def _coupled_pairs(
     for one in coordinates_of(seen, noisy, spanned=False):
         if isinstance(one, TiedCoordinates):
             raise Refused(
-                "Noises tied by a copula, beside so much else that cells do not fit.",
+                "Noises tied by a copula need more cells than fit beside the other releases.",
                 allowed="few other noisy answers and outputs beside them, in one cost",
                 instead="channels on a grid: pf.confounding.Channel.of_noise(reads, inputs, outputs, noise)",
             )

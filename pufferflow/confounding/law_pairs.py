@@ -1,19 +1,18 @@
 """Two laws of all outputs under a pair of secrets: exact, noisy, or bounded by a coupling.
 
-Two laws of outputs with continuous noise, from the masses of cells: losses that are never below the true ones.
-
-In a cell the log ratio of both densities moves by at most w, around the log of the ratio ρ of both masses. A hockey
-stick is a convex function of the ratio, at most its chord: that of two points a factor e^w apart with mean ρ. The worst
-position of them for e^ε within e^{±w} of ρ gives (√P − √(e^ε·Q)·e^{−w/2})²/(1 − e^{−w}); elsewhere the stick is that of
+*Noisy*: two laws of outputs with continuous noise, from the masses of cells. Losses are never below the true ones. In a
+cell the log ratio of both densities moves by at most w, around the log of the ratio ρ of both masses. A hockey stick is
+a convex function of the ratio. So it is at most its chord: that of two points a factor e^w apart with mean ρ. If e^ε is
+within e^{±w} of ρ, their worst position gives (√P − √(e^ε·Q)·e^{−w/2})²/(1 − e^{−w}). Elsewhere the stick is that of
 both masses. One pair of laws that is no better for any ε has the ratios ρe^w and ρe^{−w}: P splits in the shares
 1/(1+e^{−w}) and 1/(1+e^w), and Q the other way round. If w = ∞ all of P is distinguished from all of Q.
 
-Two laws of too many outputs to enumerate, by a coupling of the points read: never below the true losses (M1).
-
-At two points x, x′ the releases lose, independently, a pure loss e(x, x′) of those that have one, and the loss of
-Gaussian ones for a shift μ(x, x′): together the hockey stick at ε is at most δ_μ(ε − e). That of both laws is at most
-its mean over any coupling of the points. The coupling here leaves common mass in place and moves the rest, the cheapest
-movements first. The pure loss is the largest log ratio of means that such likelihoods can have (M20's g).
+*Coupled*: two laws of too many outputs to enumerate, by a coupling of the points read. Losses are never below the true
+ones (M1). At two points x, x′ the releases lose, independently, two things: the pure loss e(x, x′) of those that have
+one, and the loss of Gaussian ones for a shift μ(x, x′). Together the hockey stick at ε is at most δ_μ(ε − e). That of
+both laws is at most its mean over any coupling of the points. The coupling here leaves common mass in place and moves
+the rest, the cheapest movements first. The pure loss is the largest log ratio of means that such likelihoods can have
+(M20's g).
 """
 
 import abc
@@ -90,7 +89,8 @@ class LawPair(InNotebooks, abc.ABC):
 class Attack:
     """The trade-off curve of the likelihood-ratio test, by its vertices: errors of the first and the second kind.
 
-    The first kind takes P for Q. Both errors are at most those of the true laws: the true attack is no better.
+    An error of the first kind takes P for Q. Both errors are at most those of the true laws, so the true attack is no
+    better.
     """
 
     first: Floats
@@ -210,7 +210,7 @@ _FAINT = 1e-270
 class NoisyPair(LawPair):
     """Masses of cells under both secrets, each within a relative error `off`, and the width of the log ratio in each.
 
-    `sharp` says that the pure loss is that of the cells: where the noise is Laplace it is attained at an atom (M6).
+    `sharp` says that the pure loss is that of the cells: for Laplace noise it is attained at an atom (M6).
     """
 
     p: Floats

@@ -1,8 +1,8 @@
 """The knowledge of an adversary who knows the table: posteriors, Bayes factors, and the best guess.
 
 DCP's Theorem 2 requires posteriors within a factor τ of priors. For δ > 0 its conditions cannot be met, unless δτ ≥ 1.
-The corrected statement: if every posterior is at least prior/τ, then log(1 + (τ−1)/smallest prior) is a pure loss; if
-none is above τ·prior either, so is 2·log τ.
+The corrected statement has two parts. If every posterior is at least prior/τ, then log(1 + (τ−1)/smallest prior) is a
+pure loss. If none is above τ·prior either, so is 2·log τ.
 """
 
 import math
@@ -40,9 +40,9 @@ _HUGE = 1e300
 class Posterior(InNotebooks):
     """Bounds of the effect of outputs on priors, each the worst of all tables, outputs and values of the secret.
 
-    `ratio` is the least τ with prior/τ ≤ posterior ≤ τ·prior, `bayes_factor` the largest factor by which odds of two
+    `ratio` is the least τ with prior/τ ≤ posterior ≤ τ·prior. `bayes_factor` is the largest factor by which odds of two
     secrets change. `guess_before` and `guess_after` are the probabilities that the best guess of the secret is right,
-    of the table where it gains most, and `gain` is their quotient.
+    in the table where it gains most. `gain` is their quotient.
 
     >>> import pufferflow as pf
     >>> table = pf.Table({"ill": [0, 1], "test": [0, 1], "probability": [0.5, 0.5]})
@@ -109,7 +109,7 @@ def _ratio(row: Array, sums: Array, chance: Fraction) -> float:
 def _from_cells(
     seen: ProjectedTable, releases: Sequence[Release]
 ) -> list[tuple[float, float, float]]:
-    """Return the same from cells, in each of which ratios of likelihoods may move by e^width."""
+    """Return the ratio and the guesses from cells, in each of which ratios of likelihoods may move by e^width."""
     noisy = [one for one in releases if isinstance(one, Additive | CopulaNoise) and is_noisy(one)]
     others = [one for one in releases if isinstance(one, Channel | Additive) and not is_noisy(one)]
     channels = [one if isinstance(one, Channel) else revealing(seen, one) for one in others]
@@ -163,7 +163,7 @@ def posterior_ratio(epsilon: float, chance: float) -> float:
 class Belief(InNotebooks):
     """The probability of a value of the secret before any output, and its bounds after all of them.
 
-    For several tables `before` is a range as well.
+    With several tables `before` is a range as well.
     """
 
     value: Label
@@ -187,7 +187,7 @@ def beliefs_after(table: Any, epsilon: float, *, secret: Any = None) -> list[Bel
     seen = see(table, secret, ())
     if len(seen.pairs) < len(seen.values) * (len(seen.values) - 1):
         raise Refused(
-            "Some pairs of the secret's values need not be indistinguishable, so nothing limits priors about them.",
+            "Some pairs of the secret's values need not be indistinguishable, so posteriors about them have no bound.",
             allowed='a secret with pairs="all"',
             instead="cost(table, releases).posterior, for the effect of given releases",
         )

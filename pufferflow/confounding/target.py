@@ -1,8 +1,8 @@
 """The constraints on the next release: the likelihoods of what it reads, jointly with every past output (M32).
 
 J_s(y_1, y) = Σ_x A_s(y_1, x)·γ(y|x) with A_s(y_1, x) = P(x, y_1 | s), which the past and the table fix. Past outputs
-whose likelihoods are proportional are equivalent and are one. A pure guarantee constrains only the published outputs,
-if these are given: the ratio at an output involves only the releases on its path (M23).
+whose likelihoods are proportional are equivalent and count as one. A pure guarantee constrains only the published
+outputs, if these are given: the ratio at an output involves only the releases on its path (M23).
 """
 
 import math
@@ -76,7 +76,7 @@ class Target(InNotebooks):
         _, delta = read_target(guarantee)
         if published is not None and delta > 0:
             raise UsageError(
-                "published outputs and a guarantee with delta.",
+                "published is given with a guarantee that has a delta.",
                 allowed="published outputs for pure guarantees: delta is about all possible outputs (M23)",
                 instead="leaving published out",
             )
@@ -317,9 +317,9 @@ def _published(
     """Return the likelihoods of published outputs: for channels exactly, for noise by its density."""
     if not isinstance(cast(object, published), list | tuple) or len(published) != len(past):
         raise UsageError(
-            "published has not an output for every past release.",
+            "published does not have an output for every past release.",
             allowed="a list with the output of each past release, in order",
-            instead="leaving published out, for all possible outputs",
+            instead="without published, for all possible outputs",
         )
     likelihoods = [Fraction(1)] * len(seen.points)
     off = Fraction(0)
@@ -352,7 +352,7 @@ def _density(release: Additive | CopulaNoise, given: Values, output: Any) -> Fra
         or len(outputs) != len(release.reads)
     ):
         raise Refused(
-            "A published output of a release without noise, with correlated noise, or with other coordinates.",
+            "A published output is of a release without noise, has correlated noise, or has other coordinates.",
             allowed="published outputs of channels, and of independent noise: a number for every column",
             instead="pf.confounding.Channel.revealing(reads, inputs) for what was published without noise",
         )

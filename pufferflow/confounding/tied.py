@@ -1,9 +1,9 @@
 """Noises of two numbers, tied by a Gaussian copula: each keeps its own law, both are represented by cells.
 
-With marks z = Φ⁻¹(F(v)) of both noises the density is f₁(v₁)·f₂(v₂)·c_ρ(z₁, z₂), and the mass of a rectangle is a
+With marks z = Φ⁻¹(F(v)) of both noises the density is f₁(v₁)·f₂(v₂)·c_ρ(z₁, z₂). The mass of a rectangle is a
 difference of Φ_ρ. Within a cell log ratios of mixtures move by no more than the differences of slopes of log densities
 times the cell's sides: slopes of mixtures are means of those of their parts. Nothing bounds z₂ where z₁ moves, so there
-is no pure loss; cells at the ends are counted as fully revealing, and so are those with too steep a density (M28).
+is no pure loss. Cells at the ends are counted as fully revealing, and so are those with too steep a density (M28).
 """
 
 import math
@@ -92,7 +92,7 @@ class _Side(NamedTuple):
 @final
 @dataclass(eq=False)
 class _Extremes:
-    """What points have in common in every inner rectangle, of shape (first cells, second cells)."""
+    """What the points share in every inner rectangle, of shape (first cells, second cells)."""
 
     lengths: tuple[Floats, Floats]
     low: list[Floats]
@@ -105,7 +105,7 @@ class _Extremes:
 
     @classmethod
     def of(cls, lengths: tuple[Floats, Floats]) -> "_Extremes":
-        """Return those of no point."""
+        """Return the extremes of no point."""
         zeros = np.zeros((lengths[0].size, lengths[1].size))
         return cls(lengths, [zeros + np.inf] * 2, [zeros - np.inf] * 2, zeros)
 
@@ -138,7 +138,7 @@ class _Extremes:
 def tied_cells(
     noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], correlation: float, most: int
 ) -> Cells:
-    """Return cells of two tied noises of scale 1, at most so many on each side; answers begin at 0."""
+    """Return cells of two tied noises of scale 1, at most that many on each side; answers begin at 0."""
     edges = [_edges(noise, own, most) for noise, own in zip(noises, answers, strict=True)]
     points, places = np.unique(np.stack(answers, axis=1), axis=0, return_inverse=True)
     extremes = _Extremes.of((np.diff(edges[0])[:, None], np.diff(edges[1])[None, :]))

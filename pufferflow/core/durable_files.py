@@ -80,8 +80,8 @@ def try_folder(folder: Path) -> None:
 def exclusive_access(folder: Path) -> Generator[None]:
     """Lock a folder against other processes; the system releases the lock if this process is killed.
 
-    Other processes wait for at most a minute, since a process that was stopped keeps its lock. Where the file system
-    has no locks, they do not wait. Each file is replaced whole all the same.
+    Other processes wait for at most a minute, since a process that was stopped keeps its lock. If the file system has
+    no locks, they do not wait. Each file is replaced whole all the same.
     """
     if sys.platform == "win32":
         _sweep(folder)

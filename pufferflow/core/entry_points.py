@@ -29,7 +29,7 @@ def names_in(group: Group) -> tuple[str, ...]:
 def load(group: Group, name: str) -> object:
     """Return the object behind a name; refuse unknown names, and packages that are not installed.
 
-    It is not held in a cache: that would keep a package's modules for longer than DuckDB allows when Python ends.
+    It is not cached: that would keep a package's modules for longer than DuckDB allows when Python ends.
     """
     entries = _entries(group)
     if name not in entries:

@@ -1,6 +1,6 @@
 """The errors this library raises: few kinds, one base.
 
-Every message says what was given, what is allowed and what to try, in at most five lines, and never contains a value
+Every message says what was given, what is allowed and what to try, in at most five lines. It never contains a value
 that came from private data. Names in it are shown by `escape_controls`, as in all texts of this library.
 """
 
@@ -72,7 +72,7 @@ def _restore(
 
 
 class UsageError(PufferflowError, ValueError):
-    """An argument is not of the kind that is allowed."""
+    """An argument is wrong: the message says what is allowed and what to try."""
 
 
 class NoSuchCall(UsageError, TypeError):
@@ -93,7 +93,7 @@ class NoSuchAttribute(UsageError, AttributeError):
 
 
 class Refused(PufferflowError):
-    """The request is well formed, but mathematics gives no such guarantee."""
+    """The request is well formed, but no theorem of this library gives it such a guarantee."""
 
 
 class LimitReached(PufferflowError):
@@ -113,12 +113,10 @@ class SinkError(PufferflowError):
 
 
 class UtilityWarning(UserWarning):
-    """Numbers are of little use: noise hides what they are to show, or a longer search would find less noise.
+    """Numbers are of little use: noise hides what they should show, or a longer search would find less noise.
 
-    It is also given where `missing` was left out, so that the value of nulls is assumed.
-
-    It is given before anything is spent; `plan.check()` has all numbers, and a remedy. As an error, the warning
-    prevents such releases.
+    It is also given if `missing` was left out, so that the value of nulls is assumed. It comes before anything is
+    spent. `plan.check()` has all numbers, and a remedy. Turned into an error, the warning prevents such releases.
 
     >>> import warnings
     >>> warnings.simplefilter("error", UtilityWarning)  # nothing is spent on useless numbers
@@ -127,7 +125,7 @@ class UtilityWarning(UserWarning):
 
 
 def warn_of_use(what: str, lines: Sequence[str], way_on: str) -> None:
-    """Warn, if there are lines, at the calling line of the caller's program; `what` is what a filter may name."""
+    """Warn, if there are lines, at the calling line of the caller's program; filters name the warning by `what`."""
     if lines:
         text = f"{what}: {'; '.join(lines)}. {way_on}"
         warnings.warn(

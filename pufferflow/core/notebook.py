@@ -20,7 +20,7 @@ _MOST_LETTERS: Final = 2000
 @final
 @dataclass(frozen=True)
 class Card:
-    """What a notebook shows of a value: texts alone, from public facts and published numbers.
+    """What a notebook shows for a value: texts alone, from public facts and published numbers.
 
     `lines` are sentences, `facts` names with values, and `rows` belong under `head`.
     """
@@ -78,7 +78,7 @@ def first_line(kind: type) -> str:
     """Return the first sentence of a class's docstring, as plain text.
 
     >>> first_line(Card)
-    'What a notebook shows of a value: texts alone, from public facts and published numbers.'
+    'What a notebook shows for a value: texts alone, from public facts and published numbers.'
     """
     paragraph = (inspect.getdoc(kind) or "").partition("\n\n")[0]
     sentence, full_stop, _ = " ".join(paragraph.split()).partition(". ")
@@ -90,7 +90,7 @@ def _title(kind: type) -> str:
 
 
 def _printed(given: Any) -> str:
-    """Return what stands for a printed text: on one line, without control characters, and not too long."""
+    """Return the text to print: on one line, without control characters, and not too long."""
     text = escape_controls(given, one_line=True)
     return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]} …"
 
@@ -100,7 +100,7 @@ def environment_of(
 ) -> Any:
     """Return an environment for the folder `templates` of a package; a name that is not given is an error.
 
-    `finalize` returns what stands for a printed value, before it is escaped.
+    `finalize` returns the text for a printed value, before it is escaped.
 
     >>> environment_of("pufferflow.core", autoescape=True, finalize=str).list_templates()
     ['notebook.css', 'notebook.html']

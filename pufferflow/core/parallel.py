@@ -1,9 +1,9 @@
 """Work in parallel on the cores of this machine, in fresh processes that end with it; results stay the same.
 
-A task is a function and its arguments, sent as bytes; so is its result, in which every object that came with the task
-is the caller's own again. After any failure in a process, an error of the task too, the task is done again here, where
-the error is raised as without processes. A process reads no data, draws no noise, and ends when the pipe to it is
-closed, even while it works; Ctrl-C is left to the caller.
+A task is a function and its arguments, sent as bytes. So is its result, in which every object that came with the task
+is the caller's own again. After any failure in a process, even an error of the task, the task is done again here. An
+error is then raised as without processes. A process reads no data and draws no noise. It ends when the pipe to it is
+closed, even while it works. Ctrl-C is left to the caller.
 """
 
 import io
@@ -33,7 +33,7 @@ _DONE, _LENGTH = b"+", 8
 
 
 def cores() -> int:
-    """Return how many processors this process may use: what the variable says, else what system and container allow.
+    """Return how many processors this process may use, by the variable, or else by system and container.
 
     >>> cores() >= 1
     True
@@ -42,7 +42,7 @@ def cores() -> int:
     if given:
         if not (given.isascii() and given.isdecimal() and int(given)):
             raise UsageError(
-                f"The variable {VARIABLE} of the environment is no number of processes.",
+                f"The environment variable {VARIABLE} is not a number of processes.",
                 allowed="a whole number >= 1; 1 spreads no work",
                 instead=f"{VARIABLE}=2, or no such variable, for all cores",
             )
@@ -56,7 +56,7 @@ def cores() -> int:
 
 
 def _quota(folder: Path) -> int:
-    """Return how many processors the container may use, rounded up; many where it says nothing."""
+    """Return how many processors the container may use, rounded up; many if it sets no limit."""
     many = 2**20
     with suppress(OSError, ValueError, ZeroDivisionError):
         most, period = (folder / "cpu.max").read_text(encoding="ascii").split()
@@ -79,7 +79,7 @@ class Task(Generic[T]):
     here: Callable[[], T]
 
     def result(self) -> T:
-        """Wait for the result; where no process has one, work it out here."""
+        """Wait for the result; if no process has one, work it out here."""
         done, value = self.future.result()
         return value if done else self.here()
 
@@ -111,7 +111,7 @@ class Workers:
             self._threads.shutdown(cancel_futures=True)
 
     def pay(self, seconds: float, tasks: int) -> bool:
-        """Return whether spreading so many tasks, of so many seconds each, saves more than processes take to start."""
+        """Return whether spreading the tasks, of that many seconds each, saves more than processes take to start."""
         number = min(self._number, tasks)
         return number > 1 and seconds * tasks * (1 - 1 / number) > WORTH_SECONDS
 

@@ -23,7 +23,7 @@ def scheme_of(address: str) -> str | None:
 
 
 def local_path(given: object, what: str) -> Path:
-    """Return a path of this machine; refuse an address with a scheme, for which a folder of that name would be made.
+    """Return a path of this machine; refuse an address with a scheme, since a folder of that name would be made.
 
     The error shows only the scheme: the rest may hold a password.
     """
@@ -35,7 +35,7 @@ def local_path(given: object, what: str) -> Path:
     if scheme is None:
         return Path(text)
     raise UsageError(
-        f"{what} is an address with '{scheme}:', where nothing can be written.",
+        f"{what} is an address with '{scheme}:', to which nothing can be written.",
         allowed="a path of this machine, such as a folder that is mounted or that another program sends on",
         instead=_path_of(text)
         if scheme.lower() == "file"

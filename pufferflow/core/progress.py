@@ -43,7 +43,7 @@ class OutOfTimeError(Exception):
 
 @contextmanager
 def until(end: float | None) -> Generator[None]:
-    """Give the work inside until a moment of the monotonic clock; then `check_time` stops it. None is no end.
+    """Give the work inside until a moment of the monotonic clock; then `check_time` stops it. None means no limit.
 
     >>> with until(time.monotonic() + 60):
     ...     check_time()
@@ -166,7 +166,7 @@ class Work:
                 self._bar.update(self._bar.task_ids[0], completed=self._done)
 
     def say(self, step: str, *, worth_a_line: bool = False) -> None:
-        """Show a step beside the text; without a terminal as a line of the log, where it is worth one."""
+        """Show a step beside the text; without a terminal as a line of the log, if it is worth one."""
         since = time.monotonic() - self._began
         if self._timer is None and (worth_a_line or since > SAID_AFTER):
             _log.info("%s: %s; %.0f s so far.", self._text, step, since)
@@ -213,7 +213,7 @@ def _stop(bar: "Progress | NotebookLine") -> None:
 class NotebookLine:
     """A line of text in a notebook: what is done, how much of it, and for how long; it is written over.
 
-    It has those methods of rich's `Progress` that are used here. A failure to show it is no failure of the work.
+    It has the methods of rich's `Progress` that are used here. If it cannot be shown, the work goes on.
     """
 
     task_ids: Final[Sequence[Any]] = (0,)
@@ -262,7 +262,7 @@ class NotebookLine:
 
 
 def _notebook() -> Callable[..., Any] | None:
-    """Return what shows a value in the notebook that this runs in; None anywhere else, as in IPython's terminal."""
+    """Return what shows a value in the notebook that this runs in; None anywhere else, such as IPython's terminal."""
     shell = sys.modules.get("IPython")
     running = None if shell is None else shell.get_ipython()
     if getattr(running, "kernel", None) is None:
@@ -271,7 +271,7 @@ def _notebook() -> Callable[..., Any] | None:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    """Return whether a stream is a terminal; one that is missing or closed is none."""
+    """Return whether a stream is a terminal; false if it is missing or closed."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:

@@ -27,12 +27,12 @@ DIGITS = 1e-9
 
 
 def upwards(value: float, error: float = UNIT) -> float:
-    """Return a float not below any number within relative `error` of `value` ≥ 0; zero and infinity stay."""
+    """Return a float that is at least every number within relative `error` of `value` ≥ 0; zero and infinity stay."""
     return math.nextafter(value * (1.0 + error), math.inf) if value else value
 
 
 def float_above(exact: Fraction | int) -> float:
-    """Return the smallest float not below a rational number.
+    """Return the smallest float that is at least a rational number.
 
     >>> float_above(Fraction(1, 10)) == 0.1, float_above(Fraction(3, 10)) == 0.3
     (True, False)
@@ -47,7 +47,7 @@ def float_above(exact: Fraction | int) -> float:
 
 
 def float_below(exact: Fraction | int) -> float:
-    """Return the largest float not above a rational number."""
+    """Return the largest float that is at most a rational number."""
     return -float_above(-exact)
 
 
@@ -68,13 +68,13 @@ def log_above(ratio: Fraction) -> float:
 
 
 def lifted(values: Array, relative: float = UNIT) -> Array:
-    """Return floats not below any numbers within `relative` of `values` ≥ 0; zero and infinity stay."""
+    """Return floats that are at least all numbers within `relative` of `values` ≥ 0; zero and infinity stay."""
     with np.errstate(over="ignore"):
         return np.where(values > 0, np.nextafter(values * (1.0 + relative), np.inf), values)
 
 
 def differences_outward(left: Floats, right: Floats) -> Floats:
-    """Return left − right as the floats nearest to 0 that are not nearer to it than the exact difference.
+    """Return left − right, rounded away from 0 to the nearest floats.
 
     >>> float(differences_outward(np.array(1.0), np.array(1e-20)))
     1.0
@@ -93,7 +93,7 @@ def differences_outward(left: Floats, right: Floats) -> Floats:
 
 
 def distances_above(left: Floats, right: Floats) -> Floats:
-    """Return the smallest floats not below |left − right|."""
+    """Return the smallest floats that are at least |left − right|."""
     return np.abs(differences_outward(left, right))
 
 
@@ -115,7 +115,7 @@ def products_above(left: Floats, right: Floats) -> Floats:
 
 
 def sums_above(own: Floats, others: Floats) -> Floats:
-    """Return sums of floats ≥ 0, rounded up only where there is something to add."""
+    """Return sums of floats ≥ 0, rounded up only if there is something to add."""
     with np.errstate(over="ignore"):
         total = own + others
         further = np.nextafter(total, np.inf)
@@ -129,7 +129,7 @@ _OF_MODERATE_PRODUCTS = 2.0**200
 
 
 def quotient_above(dividend: Array, divisor: float) -> Array:
-    """Return the smallest floats not below dividend / divisor, for dividends ≥ 0 and a divisor > 0.
+    """Return the smallest floats that are at least dividend / divisor, for dividends ≥ 0 and a divisor > 0.
 
     >>> quotient_above(np.array([1.0, 49.0]), 2.0), bool(quotient_above(np.array(1.0), 3.0) > 1 / 3)
     (array([ 0.5, 24.5]), True)
@@ -233,8 +233,8 @@ def largest(holds: Callable[[float], bool], high: float = math.inf) -> float:
 def smallest(excess: Callable[[float], float], high: float, tolerance: float) -> float:
     """Return an x ≤ `high` with excess(x) ≤ 0, within a relative `tolerance` of the least, for a falling `excess`.
 
-    `high` has to be such an x. The bracket is closed by false position on log x, and halved where that is slow; what is
-    returned is always its private end, an x for which the excess was computed and found to be no more than 0.
+    `high` has to be such an x. The bracket is closed by false position on log x, and halved where that is slow. The
+    result is always its private end: an x for which the excess was computed and found to be at most 0.
 
     >>> round(smallest(lambda x: 2 / x - 1, high=64.0, tolerance=1e-12), 9)
     2.0
@@ -288,7 +288,7 @@ def largest_without(excess: Callable[[float], float], start: float, tolerance: f
 
 
 def _bracket(excess: Callable[[float], float], high: float) -> tuple[float, float, float, float]:
-    """Return low with excess above 0, and the least x ≤ high met on the way for which it is not."""
+    """Return low with excess above 0, and the least x ≤ high met on the way whose excess is at most 0."""
     at_high, factor = excess(high), 2.0
     if not (at_high <= 0 and math.isfinite(high)):
         raise InternalError(

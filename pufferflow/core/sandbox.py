@@ -2,7 +2,7 @@
 
 Messages of Polars may quote rows, tracebacks keep the error they came from, and frames their variables. So the error
 that is raised instead comes from outside of the handler and names only a class of Polars or of Python itself. An error
-that is raised while exact sums are in memory, Ctrl-C too, is raised anew without a reference to them.
+while exact sums are in memory, even Ctrl-C, is raised anew without a reference to them.
 
 A forked process has none of its parent's threads. If Polars had begun to work in the parent, it waits in the child for
 threads that do not exist, without end.
@@ -78,7 +78,7 @@ def check_threads() -> None:
 
 
 def _at_work() -> bool | None:
-    """Return whether Polars has threads in this process; None where the system does not show it."""
+    """Return whether Polars has threads in this process; None if the system does not show it."""
     if "polars" not in sys.modules:
         return False
     if not _TASKS.is_dir():

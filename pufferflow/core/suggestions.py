@@ -339,7 +339,7 @@ _LONG: Final = 3
 
 
 def instead_of_argument(callee: str, name: str) -> str:
-    """Return what to type instead of an argument that a callable here does not have; nothing if it is in no table.
+    """Return what to type instead of an argument that a callable here does not have; "" if no table has it.
 
     >>> instead_of_argument("private_sum", "alias")
     'name="load"'
@@ -350,7 +350,7 @@ def instead_of_argument(callee: str, name: str) -> str:
 
 
 def instead_of_attribute(kind: str, name: str) -> str:
-    """Return what to type instead of an attribute that a class does not have; nothing if it is in no table.
+    """Return what to type instead of an attribute that a class does not have; "" if no table has it.
 
     >>> instead_of_attribute("Batch", "dp_sum"), instead_of_attribute("Release", "collect")
     ('private_sum("level")', 'release.frame')
@@ -363,7 +363,7 @@ def instead_of_attribute(kind: str, name: str) -> str:
 
 
 def way_to_protect(given: object) -> str:
-    """Return how something that is no Polars frame becomes one; its library is not imported, nor its rows read.
+    """Return how another table becomes a Polars frame; its library is not imported, nor its rows read.
 
     >>> way_to_protect({"level": [0, 1]}), way_to_protect("rows.csv")
     ('pf.protect(pl.DataFrame(frame), scenario)', 'pf.protect(pl.scan_csv(frame), scenario)')
@@ -391,9 +391,9 @@ def noun(kind: str) -> str:
 
 
 def nearest(given: object, known: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:
-    """Return the names that are spelled most like the one given, the nearest first, or begin with it.
+    """Return the names whose spelling is nearest to the given one, the nearest first, or that begin with it.
 
-    Upper case counts for nothing.
+    Upper and lower case count as equal.
 
     >>> nearest("distrct", ["meter", "district"]), nearest("GWM", ["gwm", "exact"]), nearest("load", ["district"])
     (['district'], ['gwm'], [])
@@ -520,7 +520,7 @@ class HelpfulAttributes:
     """
 
     def _own_examples(self) -> Mapping[str, str]:
-        """Return what stands for parts of examples, such as a column of this value for "level"."""
+        """Return replacements for parts of examples, such as a column of this value for "level"."""
         return {}
 
     def __init_subclass__(cls) -> None:
@@ -566,7 +566,7 @@ def in_own_words(error: E, value: object) -> E:
 
 
 def no_attribute(kind: type, name: str) -> AttributeError:
-    """Return the error for an attribute that a class does not have; of Python's protocols the plain one."""
+    """Return the error for an attribute that a class does not have; Python's protocols get the plain one."""
     if name.startswith("_"):
         return AttributeError(
             f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=None

@@ -1,14 +1,13 @@
 """Tables: types of columns, versions that sources name, and tables of other libraries, read by their Arrow stream.
 
-The version of a table, as the table's own log names it, carried by the plan of the frame that reads it.
-
-Every operation on a lazy frame keeps its scans in the plan; so the version is stored there, as a text in a column that
-is dropped again, and that no query computes. A certificate has only the versions that were read: a digest of contents
-would reveal information about rows.
+The plan of a frame carries the version of the table that it reads, as the table's own log names it. Every operation on
+a lazy frame keeps its scans in the plan. So the version is stored there, as a text in a column that is dropped again
+and that no query computes. A certificate has only the versions that were read: a digest of contents would reveal
+information about rows.
 
 A release reads rows several times, a stream can be read once, and a table of pandas may change. So rows are copied into
-memory at `protect`, after types were checked. A column whose type has no meaning here, or would be guessed
-from rows, is left out, and refused where it is needed.
+memory at `protect`, after types were checked. A column whose type has no meaning here, or would be guessed from rows,
+is left out. It is refused if it is needed.
 """
 
 import re
@@ -64,7 +63,7 @@ def type_name(dtype: Any) -> str:
 
 
 def exactly(values: pl.Series) -> list[Any]:
-    """Return values as Python has them; where it leaves out nanoseconds, as numbers with their type.
+    """Return values as Python has them; if Python would lose nanoseconds, as numbers with their type.
 
     >>> exactly(pl.Series([1000, 1001]).cast(pl.Time))
     [{'number': 1000, 'of': 'Time'}, {'number': 1001, 'of': 'Time'}]
@@ -150,7 +149,7 @@ def versions_in(plan: str) -> list[tuple[SourceVersion, str]]:
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """A table, of whichever library, that gives its rows as a stream of Arrow."""
+    """A table of any library that gives its rows as a stream of Arrow."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object:
         """Return the stream in a capsule."""
@@ -233,7 +232,7 @@ class ArrowTable:
 
 
 def arrow_table(given: Any) -> ArrowTable | None:
-    """Return a table of another library with the types of its columns; None for what is none. No row is read.
+    """Return a table of another library with the types of its columns; None for anything else. No row is read.
 
     >>> import pyarrow as pa
     >>> table = arrow_table(pa.table({"level": [0, 1]}))
@@ -281,7 +280,7 @@ def _of_stream(given: Any) -> ArrowTable | None:
 def _of_pandas(frame: Any) -> ArrowTable:
     """Return a table of pandas; levels of its index that have a name are columns, unless a column has that name.
 
-    Types are those of its columns without a row; what has none of its own is left out.
+    Types are those of its columns without a row; a column without a type of its own is left out.
     """
     pa = _arrow()
     columns = _columns_of_pandas(frame)
@@ -315,7 +314,7 @@ def _columns_of_pandas(frame: Any) -> dict[str, Any]:
 
 
 def unnamed_index(frame: Any, missing: str) -> UsageError | None:
-    """Return the error for a column that a table of pandas lacks, where its index has no name; None where it has."""
+    """Return the error for a column that a table of pandas lacks, if its index has no name; None if it has one."""
     if not _is_pandas(frame):
         return None
     kind, names = type(frame.index).__name__, list(frame.index.names)
@@ -334,7 +333,7 @@ def unnamed_index(frame: Any, missing: str) -> UsageError | None:
 
 
 def with_index(frame: Any) -> Any:
-    """Return a table of pandas as a frame of Polars, with the levels of its index that have a name; others as given."""
+    """Return a table of pandas as a Polars frame, with the named levels of its index; other tables unchanged."""
     if not _is_pandas(frame):
         return frame
     return pl.DataFrame(
@@ -355,7 +354,7 @@ def _check_names(names: list[str]) -> None:
     if twice is not None:
         raise UsageError(
             f"Two columns are called {quoted(twice)}.",
-            allowed="names of their own",
+            allowed="a different name for each column",
             instead="renaming one of them",
         )
 

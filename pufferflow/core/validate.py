@@ -23,7 +23,7 @@ _refusals: Final[ContextVar[list[str] | None]] = ContextVar(
 
 
 def quoted(value: object) -> str:
-    """Return what was given, for an error: short texts and numbers as they are, of all else only the type.
+    """Return what was given, for an error: short texts and numbers as they are, otherwise only the type.
 
     >>> quoted("level"), quoted([1, 2])
     ("'level'", 'of type list')
@@ -49,7 +49,7 @@ def set_fields(value: object, **fields: object) -> None:
 
 @contextmanager
 def stored_belief() -> Generator[list[str]]:
-    """Let priors be restored that are refused now; what was wrong with them is in the list.
+    """Let priors be restored that are refused today; the list collects what is wrong with them.
 
     A ledger of an older version may depend on them, and has to stay readable.
     """
@@ -77,7 +77,7 @@ def reads_stored_belief() -> bool:
 def belief_refused(why: str) -> UsageError:
     """Return the error for plans under a prior that an older version accepted."""
     return UsageError(
-        f"The scenario's prior is refused by now: {why}",
+        f"The scenario's prior is refused today: {why}",
         allowed="its account can be read, verified and exported; new plans need another prior",
         instead="ledger.replace_prior(name, scenario) with a sound prior, and plans of that scenario",
     )
@@ -101,7 +101,7 @@ def finite_number(  # noqa: PLR0913 - what fits, and the words of the error
     fits: Callable[[float], bool] | None = None,
     digits: str = "g",
 ) -> float:
-    """Return a finite number as a float, if it fits; booleans and texts are no numbers here.
+    """Return a finite number as a float, if it fits; booleans and texts are refused.
 
     `digits` is the format in which the error shows a number that does not fit.
 
@@ -136,7 +136,7 @@ def finite_number_above(
     instead: str,
     fits: Callable[[float], bool] | None = None,
 ) -> float:
-    """Return the least float not below a finite number, if it fits: 1/3 becomes the float above a third."""
+    """Return the least float that is at least a finite number, if it fits: 1/3 becomes the float above a third."""
     number = finite_number(value, name, allowed=allowed, instead=instead)
     number = float_above(Fraction(value)) if isinstance(value, Fraction | Decimal | int) else number
     if fits is not None and not fits(number):
@@ -161,7 +161,7 @@ def confidence_level(value: object, instead: str) -> float:
 
 
 def finite_number_at_least_zero(value: object, name: str) -> float:
-    """Return a number ≥ 0 as a float that is not below it."""
+    """Return a number ≥ 0 as a float that is at least as large."""
     number = finite_number_above(
         value,
         name,

@@ -1,16 +1,12 @@
 """The queries that a backend answers where the rows are, what it adds up of a column, and the base of backends.
 
-What is counted and added up of a private column: plain data that every engine turns into its own language.
+A backend is a database or a cluster. Its queries are plain data: names of columns, numbers, labels. It groups public
+columns as they are stored, and counts and adds up private ones. Filters, keys and derived columns are evaluated here,
+on the few distinct rows that come back. Results have columns of fixed names, so no name of a column matters.
 
-A `Value` says how one row is read, and a `Total` what is counted or added up of the rows of a cell. No expression of a
-user is among them, and no value makes one of them fail. `read` is their meaning: it says in Polars what every other
-engine has to return too, to the last digit.
-
-The queries that a backend answers where the rows are, and the base of backends: databases and clusters.
-
-Queries are plain data: names of columns, numbers, labels. Backends group public columns as they are stored, and count
-and add up private ones. Filters, keys and derived columns are evaluated here, on the few distinct rows that come back.
-Results have columns of fixed names, so that no name of a column matters.
+A `Value` says how one row of a private column is read. A `Total` says what is counted or added up of the rows of a
+cell. Every engine turns them into its own language. No expression of a user is among them, and no value makes one of
+them fail. `read` is their meaning: it says in Polars what every other engine must return, to the last digit.
 """
 
 import abc
@@ -132,7 +128,7 @@ class OneOf(Total):
 class Added(Total):
     """Base: whole numbers from `low` to `high` of all rows, added up; or the high or the low part of number − low.
 
-    The two parts may be those of each row, added up, or those of the sum: what is used of them is high · 2¹⁵ + low.
+    The two parts may be those of each row, added up, or those of the sum: only high · 2¹⁵ + low is used.
     """
 
     part: Part
@@ -268,8 +264,8 @@ class CellTotals:
     With a limit, only the first rows of each unit count, in the order of the limit's columns. The machine decides the
     order of rows that are equal in these columns.
 
-    The result has the columns `by0`, `by1` and so on, `class` if rows are numbered, `rows`, and `total0_0` for the
-    first total of the first value.
+    The result has the columns `by0`, `by1`, …, and `rows`. If rows are numbered it also has `class`. `total0_0` is the
+    first total of the first value, and so on.
     """
 
     by: tuple[str, ...]
@@ -283,10 +279,10 @@ class CellTotals:
 class GroupRuns:
     """For each group of rows with equal columns `within`, its runs: its rows with equal `columns`.
 
-    The result has, for each run, the number of runs of its group (`runs`) and of its rows (`rows`), the columns
-    `within0` and so on, which are null for groups of one run, `column0` and so on, the number of rows of the run
-    (`count`), and how many groups have such a run (`times`). If rows are ordered, also the `first` and the `last`
-    moment of the run, and the number of different `moments`, nulls left out.
+    Each row of the result is a run. It has the number of runs of its group (`runs`) and of its rows (`rows`). The
+    columns `within0`, … are null for groups of one run; `column0`, … are always there. `count` is the number of rows of
+    the run, and `times` the number of groups that have such a run. If rows are ordered, there are also the `first` and
+    the `last` moment of the run, and the number of different `moments`, nulls left out.
     """
 
     within: tuple[str, ...]
@@ -297,7 +293,7 @@ class GroupRuns:
 @final
 @dataclass(frozen=True)
 class GroupRows:
-    """Public columns of all rows of the groups with one of some numbers of rows; of all groups, if there is none.
+    """Public columns of all rows of the groups with one of some numbers of rows; by default of all groups.
 
     The result has the columns `within0`, `column0` and so on, and `moment`.
     """
@@ -365,7 +361,7 @@ class Backend(abc.ABC):
     @property
     @abc.abstractmethod
     def settings(self) -> Hashable:
-        """What its answers to the same query on the same rows may depend on: version, address, and the like."""
+        """Whatever its answers to the same query on the same rows may depend on: version, address, and the like."""
 
     @abc.abstractmethod
     def schema(self) -> pl.Schema:
@@ -373,12 +369,12 @@ class Backend(abc.ABC):
 
     @property
     def has_nan(self) -> bool:
-        """Whether floats can be NaN there; where they cannot, NaN becomes null."""
+        """Whether floats can be NaN there; if they cannot, NaN becomes null."""
         return True
 
     @property
     def has_decimals(self) -> bool:
-        """Whether the machine has decimals; where it has none, floats take their place."""
+        """Whether the machine has decimals; if it has none, floats take their place."""
         return True
 
     def unreadable(self) -> Mapping[str, str]:
@@ -398,5 +394,5 @@ class Backend(abc.ABC):
         """Return the same machine with a few rows, which stand in the queries themselves; nothing is written."""
 
     def one_version(self) -> AbstractContextManager[bool]:
-        """Return a context in which all queries read one version of the table; false if that cannot be had."""
+        """Return a context in which all queries read one version of the table; false if the machine cannot do that."""
         return nullcontext(False)

@@ -79,7 +79,7 @@ def labelled(domain: Domain) -> bool:
 
 
 def check_column(column: str, dtype: pl.DataType, domain: Domain) -> None:
-    """Refuse a private column whose dtype cannot hold values of the domain; every other one can be read."""
+    """Refuse a private column whose dtype cannot hold values of the domain."""
     if labelled(domain):
         fits = dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
         allowed, better = "String, Categorical or Enum for labels", "String"

@@ -43,8 +43,8 @@ class RemoteTable:
 def table(address: str, name: str) -> RemoteTable:
     """Return a table of a database or a cluster, to be protected like a frame; nothing is opened yet.
 
-    Names may have parts, such as "schema.meters". In DuckDB a name may also be that of files. The path of a database
-    is relative after three slashes, and absolute after four, as in addresses of SQLite.
+    Names may have parts, such as "schema.meters". In DuckDB a name may also be that of files. The path of a database is
+    relative after three slashes, and absolute after four, as in addresses of SQLite.
 
     >>> table("duckdb:///power.db", "meters")
     <table 'meters' at duckdb:…>
@@ -55,7 +55,7 @@ def table(address: str, name: str) -> RemoteTable:
     ):
         if not isinstance(value, str) or not value.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(
-                f"{what} is no text.",
+                f"{what} is not a text.",
                 allowed="texts",
                 instead=f'pf.table("…", "…"), such as "{example}"',
             )
@@ -67,7 +67,7 @@ def table(address: str, name: str) -> RemoteTable:
 
 
 def engine_of(frame: pl.LazyFrame | pl.DataFrame, given: Any = None) -> Engine:
-    """Return the engine that reads a Polars frame, made of the table that was `given` if that is another one."""
+    """Return the engine that reads a Polars frame; `given` is the table from which the frame was made, if another."""
     return PolarsEngine(frame.lazy(), weakly(frame if given is None else given))
 
 
@@ -78,7 +78,9 @@ def check_engine(address: str) -> tuple[str, str]:
     backend = sandboxed(lambda: connect(found))
     if backend is None:
         raise UsageError(
-            "Nothing that is tested is at this address.", allowed="an address", instead='"duckdb:"'
+            "The address names no engine that can be tested.",
+            allowed="an address",
+            instead='"duckdb:"',
         )
     return f"{backend.name} {backend.version}", check(backend)
 
@@ -95,7 +97,7 @@ def _package(frame: object) -> str:
 
 
 def remote_engine(frame: object) -> Engine | None:
-    """Return the engine of a table on another machine; None for what is no such table."""
+    """Return the engine of a table on another machine; None for anything else."""
     if isinstance(frame, Backend):
         return RemoteEngine(frame, check(frame))
     if isinstance(frame, RemoteTable):
@@ -112,13 +114,13 @@ def remote_engine(frame: object) -> Engine | None:
 
 
 def checked_engine(frame: Any, scenario: Scenario) -> Engine:
-    """Return the engine that reads a table, whose columns and types the scenario fits."""
+    """Return the engine that reads a table, after its columns and types were checked against the scenario."""
     engine = remote_engine(frame)
     if engine is not None:
         scenario.check_schema(engine.schema(), engine.unreadable())
         if scenario.numbers_rows:
             raise UsageError(
-                "A table of another engine has no numbers of its rows.",
+                "The rows of a table in another engine have no numbers, so they cannot be units.",
                 allowed="a column that says whose row each row is",
                 instead='a view with ROW_NUMBER() OVER () AS "person", and pf.Presence("person", …, rows=1)',
             )

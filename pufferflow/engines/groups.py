@@ -1,18 +1,14 @@
 """Groups of rows in memory, in order, and their kinds: groups of a kind have rows at the same positions.
 
-Equality of runs of rows, decided exactly: digests only choose which runs to compare.
+Equality of runs of rows is decided exactly. Digests only choose which runs to compare; then all rows of two runs are
+compared before they count as one kind. A mistake here would give a group the guarantee of another one. Key columns of
+any type become whole numbers, equal exactly where the values are, nulls too.
 
-A mistake here would give a group the guarantee of another one, so all rows of two runs are compared before they count
-as one kind.
-
-Key columns of any type become whole numbers, equal exactly where the values are, nulls too.
-
-The kinds of groups, from streaming queries: groups of a kind have rows at the same places, in the same cells.
-
-Groups are compared by fingerprints of their rows, so that nothing the size of the rows is in memory. Then the rows of
-one group of each kind are read, and from there on all is exact. A fingerprint is two sums of hashes of 64 bits, modulo
-2⁶⁴: neither the order of rows nor threads matter. Its keys are drawn anew in each process, so no one can choose rows
-whose fingerprints agree by mistake; by chance two do so with a probability of about 2⁻¹²⁸.
+The kinds of groups in large tables come from streaming queries: groups of a kind have rows at the same places, in the
+same cells. Groups are compared by fingerprints of their rows, so nothing of the size of the rows is in memory. Then the
+rows of one group of each kind are read, and from there on all is exact. A fingerprint is two sums of hashes of 64 bits,
+modulo 2⁶⁴: neither the order of rows nor threads matter. Its keys are drawn anew in each process, so no one can choose
+rows whose fingerprints agree by mistake. By chance two do so with a probability of about 2⁻¹²⁸.
 """
 
 import secrets
@@ -105,7 +101,7 @@ def _equal(runs: Runs, chosen: Whole) -> npt.NDArray[np.bool_]:
 
 
 def _digests(runs: Runs) -> npt.NDArray[np.uint64]:
-    """Return a number for each run, equal where runs have the same rows in any order, and hardly ever elsewhere."""
+    """Return a number for each run, equal for runs with the same rows in any order, and hardly ever for others."""
     rows = np.zeros(runs.bounds[-1], dtype=np.uint64)
     for column in runs.columns:
         rows += column.view(np.uint64)
@@ -297,9 +293,9 @@ def _bounds(keys: Whole, values: npt.NDArray[Any], scenario: Scenario) -> Whole:
 def not_told_apart(scenario: Scenario) -> UsageError:
     """Return the error of two rows of a group at one place."""
     return UsageError(
-        f"Two rows of a group have the same order_by: {scenario.order_by!r}, within={[*scenario.within]}.",
-        allowed="one row of a group at each position",
-        instead="adding to within the columns that separate the sequences, or a finer order_by",
+        f"Two rows of a group have the same value of order_by: {scenario.order_by!r}, within={[*scenario.within]}.",
+        allowed="one row of each group at each position",
+        instead="within with the columns that separate the sequences, or a finer order_by",
     )
 
 
@@ -362,7 +358,7 @@ class GroupKinds:
         return type(self)(self.columns, self.table.filter(pl.col("selected") > 0))
 
     def read(self, collect: Collect) -> pl.DataFrame:
-        """Return the rows of one group of each kind, `times` beside; refuse a table that has other rows by now."""
+        """Return the rows of one group of each kind, with `times`; refuse a table that has other rows by now."""
         chosen = self.table.select(*self.columns.within, "times")
         rows = self._rows_of(chosen, collect)
         if rows.height != self.table["rows"].sum():
@@ -391,8 +387,8 @@ def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> Gr
     """Return the kinds of groups whose rows stand at the same moments, and have the same cells there.
 
     Cells that follow from moments are the same at the same ones. A column that has one value in a group makes no cells
-    there, whatever that value is. What has one value in each group of the sample is first taken to have one in all
-    groups, and hashed only if that is wrong.
+    there, whatever that value is. A column with one value in each group of the sample is first taken to have one in all
+    groups. It is hashed only if that is wrong.
     """
     facts = [
         one
@@ -433,9 +429,9 @@ def _kinds_at_moments(
 
 
 def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> GroupKinds:
-    """Return the kinds of groups whose rows have equal values of `place`, and whose cells divide them alike.
+    """Return the kinds of groups whose rows have equal values of `place`, and the same division into cells.
 
-    What cells are called does not matter: the fingerprints of the cells of a group are added up.
+    The names of cells do not matter: the fingerprints of the cells of a group are added up.
     """
     cells = [
         pl.col(name) if columns.all_selected else pl.when("selected").then(name)

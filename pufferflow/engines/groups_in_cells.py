@@ -1,16 +1,13 @@
 """The sizes of groups in each cell of an answer, from public columns: they determine which noise a cell needs.
 
-The kinds of groups without order: how many rows a group has in each of its cells, whatever the cells are called.
-
-Rows are counted by sorting one number for each, which takes less time than a hash table where groups are many and
-small. Groups are compared by fingerprints of these counts, two sums of mixed numbers modulo 2⁶⁴ with keys drawn anew in
-each process: by chance two kinds agree with a probability of about 2⁻¹²⁸. The counts of one group of each kind are then
-taken as they are.
-
-The sizes of the groups in each cell of an answer, from public columns: they determine the noise of the cell.
-
 Groups are independent, so a secret of one moves only cells in which it has selected rows. Cells that share a group
 belong together: they are one block. No group has selected rows in two blocks, so each may have noise of its own.
+
+A kind of groups without order is how many rows a group has in each of its cells, whatever the names of the cells. Rows
+are counted by sorting one number for each, which takes less time than a hash table where groups are many and small.
+Groups are compared by fingerprints of these counts, two sums of mixed numbers modulo 2⁶⁴ with keys drawn anew in each
+process. By chance two kinds agree with a probability of about 2⁻¹²⁸. The counts of one group of each kind are then
+taken as they are.
 """
 
 import math
@@ -149,7 +146,7 @@ _SIZE: Final = ["selected", "others"]
 def groups_in_cells(
     public: PublicRows, scenario: Scenario, keys: pl.DataFrame, collect: Collect
 ) -> CellGroups | None:
-    """Return which sizes of groups are in each of the cells with these keys; None where that is not known.
+    """Return which sizes of groups are in each of the cells with these keys; None if that is not known.
 
     >>> import polars as pl, pufferflow as pf
     >>> secret = pf.Secret("level", domain=[0, 1])
@@ -269,10 +266,10 @@ class _Blocks(NamedTuple):
 def _blocks(
     rows: _Rows, sizes: pl.DataFrame, keys: pl.DataFrame, collect: Collect
 ) -> _Blocks | None:
-    """Return blocks of cells between which no group has rows; None if all are one, or where that is not known.
+    """Return blocks of cells between which no group has rows; None if all are one, or if that is not known.
 
-    Groups in several cells join these where they are few; else all cells that differ in a column only of which some
-    group has several values.
+    Groups in several cells join these, if such groups are few. Otherwise all cells are joined that differ only in
+    columns of which some group has several values.
     """
     every = range(len(rows.names))
     inside, across = sizes.filter(rows.one_cell), sizes.filter(~rows.one_cell)
@@ -308,7 +305,7 @@ def _joined(
 
 
 def _placed(table: pl.DataFrame, cells: Array, blocks: Whole) -> _Blocks | None:
-    """Return the blocks, if every group of a table is in one of the cells; they changed meanwhile if one is not."""
+    """Return the blocks; if some group of a table is in none of the cells, the table changed meanwhile."""
     if (cells < 0).any():
         return None
     return _Blocks(
@@ -346,7 +343,7 @@ def _distinct(selected: Whole, others: Whole) -> tuple[Whole, Whole]:
 
 
 def _few(known: Whole, which: Whole) -> tuple[Whole, Whole]:
-    """Return sizes, or a few that are no smaller: each stands for those between two powers of a number."""
+    """Return sizes, or a few that are at least as large: each stands for those between two powers of a number."""
     if len(known) <= MOST:
         return known, which
     step = math.log(max(int(known[:, 0].max()), 2)) / (MOST - 1)

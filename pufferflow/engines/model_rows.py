@@ -1,21 +1,16 @@
 """The rows that a model is fitted to, in an order that reveals nothing, in memory or in a file.
 
-Rows of numbers that are written in one order and read in another: in memory, or in a private file.
-
 A table that is larger than `IN_MEMORY` is kept in the folder for temporary files (TMPDIR), in a file that its owner
 alone may read. On POSIX systems it has no name: nobody else can open it, and nothing of it is left when the process
 ends, also by a kill. Elsewhere it is removed when it is closed, or with the process.
 
-Rows that were put straight to their places would touch every page of the file for every few rows. So each is put first
-into its part of the file, as the next one there; a part fits into memory, where it is brought into order at the end.
-
-The rows that a model is fitted to: numbers of some columns, in an order that reveals nothing about private values.
+If rows were put straight to their places, every few rows would touch every page of the file. So each is first put into
+its part of the file, as the next one there. A part fits into memory, where it is brought into order at the end.
 
 Rows stand by group and position, and those that share both are shuffled with the operating system's randomness: the
-order of a source may reveal what it was sorted by. So which places a group has follows from public columns alone.
-
-All is read in one query: private numbers some rows at a time, public columns beside them, so that the place of a row
-follows from what was read with it. These are held in memory; numbers are where `stored_rows` keeps them.
+order of a source may reveal what it was sorted by. So which places a group has follows from public columns alone. All
+is read in one query: private numbers some rows at a time, public columns beside them, so that the place of a row
+follows from what was read with it. Public columns are held in memory; numbers are where `stored_rows` keeps them.
 """
 
 import abc
@@ -62,7 +57,7 @@ def without_rows(engine: Engine) -> Engine:
 
 
 def rows_at_once(columns: int) -> int:
-    """Return how many rows of so many columns are handled at once."""
+    """Return how many rows with that many columns are handled at once."""
     return max(AT_ONCE // (_NUMBER * columns), 1)
 
 
@@ -78,7 +73,7 @@ class StoredRows(abc.ABC):
 
     @abc.abstractmethod
     def read(self, low: int, high: int) -> Floats:
-        """Return the rows from one place up to another; they are not to be changed."""
+        """Return the rows from one place up to another; callers must not change them."""
 
     def close(self) -> None:  # noqa: B027 - rows in memory have nothing to close
         """Free the memory or the file; no row can be read afterwards."""
@@ -255,7 +250,7 @@ class PublicOrder:
 
     @cached_property
     def digest(self) -> str:
-        """A hash that sources share only if the groups have as many rows at the same positions."""
+        """A hash that identifies how many rows the groups have at which positions."""
         found = hashlib.sha256()
         for numbers in (
             self.first.astype("<i8", copy=False),
@@ -304,7 +299,7 @@ class ModelRows:
     ) -> Generator[StoredRows]:
         """Yield all rows, changed, in the order in which they are visited; refuse those that are not `known`.
 
-        `visits` is when the row of each place is visited; None for rows that are visited as they stand.
+        `visits` is when the row of each place is visited; None if rows are visited in their own order.
         """
         with stored_rows(known.rows, len(self.columns)) as stored:
             places = Places(stored)
@@ -319,7 +314,7 @@ class ModelRows:
         if isinstance(self.engine, PolarsEngine):
             return self.engine
         raise Refused(
-            f"A model of rows of {self.engine.name.partition(',')[0]}: its rows are not read one by one.",
+            f"A model cannot be fitted to rows of {self.engine.name.partition(',')[0]}: they are not read one by one.",
             allowed="frames of Polars, lazy or not",
             instead="model.fit(pl.scan_parquet(…), y=…) on an export of the table, kept where the table is",
         )
@@ -442,7 +437,7 @@ def _check_number(rows: int) -> None:
     """Refuse a table without rows, or with too many."""
     if not 1 <= rows < _MOST:
         raise UsageError(
-            f"A model of {rows} rows.",
+            f"The table has {rows} rows.",
             allowed="at least one row, and fewer than 2^31",
             instead="a frame with rows",
         )

@@ -1,13 +1,13 @@
 """One streaming pass over the rows: exact sums of every measure in every cell.
 
-No expression of the user is run on a private value: `column_measures` has the rules of the domains and the ways in
-which sums are read. Whatever the values are, nothing fails, and schema, keys and order of the result are the same:
-rows of null, NaN, ±∞ and unknown labels are rows like others. All sums are sums of whole numbers, proven not to
-overflow, so neither the order of the rows nor the number of threads can matter.
+No expression of the user runs on a private value: `column_measures` has the rules of the domains and the ways in which
+sums are read. Whatever the values are, nothing fails, and schema, keys and order of the result are the same: rows of
+null, NaN, ±∞ and unknown labels are rows like others. All sums are sums of whole numbers, proven not to overflow, so
+neither the order of the rows nor the number of threads can matter.
 
 Columns with few classes, and those whose values are added up, need one total or a few of each cell. The classes of the
-others become groups: a row of the result then is a cell and a class. Where several columns have many classes, each row
-stands once for each of them, with its class there; totals are those of the classes of the first.
+others become groups: a row of the result then is a cell and a class. If several columns have many classes, each row
+stands once for each of them, with its class there. Totals are then those of the classes of the first column.
 """
 
 import itertools
@@ -199,7 +199,7 @@ def tally(
     """Return the sums of all measures in every cell, in one pass.
 
     With `keys` (from `read_keys`) the cells are these, in this order: other keys of the data are left out, and a key
-    that the data does not have gets 0. Without, they are the keys of the data, ascending: nulls first, NaN last,
+    that the data does not have gets 0. By default they are the keys of the data, ascending: nulls first, NaN last,
     categories by text. Keys of categories are returned as text.
     """
     bounded_rows()

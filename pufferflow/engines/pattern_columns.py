@@ -1,10 +1,9 @@
 """The columns from which patterns follow, the streaming query for them, and a fingerprint of a whole table.
 
-A keyed fingerprint of the public columns of all rows, which shows that a table has the rows that it had before.
-
-For each row its columns are hashed, each with a key of its own, and their sum is hashed again; the sum over all rows
-depends neither on their order nor on threads. Two such sums of 64 bits with other keys are equal by chance, where some
-row differs, with a probability of about 2⁻¹²⁸. The keys are unknown to anyone who writes rows.
+The keyed fingerprint of the public columns of all rows shows that a table has the rows that it had before. For each row
+its columns are hashed, each with a key of its own, and their sum is hashed again. The sum over all rows depends neither
+on their order nor on threads. If some row differs, two such sums of 64 bits with other keys are equal by chance with a
+probability of about 2⁻¹²⁸. The keys are unknown to anyone who writes rows.
 """
 
 import hashlib
@@ -29,10 +28,10 @@ _KEY: Final = secrets.randbits(64)
 class PublicRows(NamedTuple):
     """Public columns of all rows, of which those with equal values of `by` are a cell.
 
-    `flag` is the Boolean column of selected rows, None if all are. Columns that are `timed` follow from the one by
-    which rows are in order. Rows that share the columns `within` are a group; None for those of the scenario. A group
-    may represent several, and a row without an order several of its group: the columns `times` and `counts` have their
-    number.
+    `flag` is the Boolean column of selected rows, None if all are selected. Columns that are `timed` follow from the
+    one by which rows are in order. Rows that share the columns `within` are a group; None means those of the scenario.
+    A group may represent several, and a row without an order several of its group: the columns `times` and `counts`
+    have their number.
     """
 
     frame: pl.LazyFrame
@@ -210,7 +209,7 @@ def _keys(what: str, names: Sequence[str], schema: Mapping[str, pl.DataType]) ->
 @final
 @dataclass(frozen=True)
 class Constancy:
-    """Whether the selected rows of a group have one value in a column; where that is hard to test, it does not hold."""
+    """Whether the selected rows of a group have one value in a column; false where that is hard to test."""
 
     name: str
     kind: pl.DataType
@@ -253,9 +252,9 @@ def row_fingerprint(
     key: bytes,
     collect: Collect,
 ) -> str | None:
-    """Return the fingerprint of what patterns in these orders, and keys, follow from; of the types of columns too.
+    """Return the fingerprint of the columns, with their types, that determine patterns in these orders, and keys.
 
-    None where a column has a type that has no sure hash.
+    None if a column has a type that has no sure hash.
     """
     ordered = any(order.ordered for order in orders)
     if ordered and scenario.order_by is None:

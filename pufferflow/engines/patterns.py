@@ -1,20 +1,14 @@
 """The distinct patterns of the groups of a public frame, with and without order, or one that covers them.
 
-The distinct patterns of groups whose rows have no order: how many rows each has in each of its cells.
+Rows that share `within` are one group, and groups are independent (M2). A small table is read whole.
 
-A small table is read whole. Of a large one, one streaming query returns the sizes of groups, unless already its first
-rows show a group with rows in several cells: then the rows of each group in each cell are counted, some groups at a
-time, so that memory stays below what a table of all groups takes.
+*Without order* a pattern is how many rows a group has in each of its cells. Of a large table, one streaming query
+returns the sizes of groups. If already its first rows show a group with rows in several cells, the rows of each group
+in each cell are counted. This takes some groups at a time, so memory stays below that of a table of all groups.
 
-The distinct patterns of groups whose rows are in order, or one that covers them where they are too many.
-
-A small table is read whole. Of a large one, streaming queries find the kinds of groups, and the rows of one group of
-each kind are read; this is all unless there are too many kinds of groups where they stand. Then there may still be few
-up to shifts, so kinds are looked for again, relative to the first row of each group.
-
-The distinct patterns of the groups of a public frame, or one that covers them where they are too many.
-
-Rows that share `within` are one group, and groups are independent (M2).
+*In order* streaming queries find the kinds of groups of a large table, and the rows of one group of each kind are read.
+There may be too many kinds of groups where they stand, and still few up to shifts. So kinds are then looked for again,
+relative to the first row of each group. If they are still too many, one pattern covers all.
 """
 
 from collections.abc import Collection, Sequence
@@ -200,7 +194,7 @@ def read_groups(
 
 
 def in_order(groups: Groups, scenario: Scenario, period: int | None) -> Patterns:
-    """Return the patterns of groups up to shifts by multiples of the period; without one, since the start."""
+    """Return the patterns of groups up to shifts by multiples of the period; without a period, since the start."""
     if not groups.number:
         return Patterns((), 0, reach=groups.reach, clock=groups.places.clock)
     number = int(groups.times.sum())
@@ -256,7 +250,7 @@ def _distinct_positions(positions: Floats, scenario: Scenario) -> Floats:
     """Return the positions of rows; refuse those too far from 0 to differ as floats."""
     if bool((np.diff(positions) <= 0).any()):
         raise UsageError(
-            f"The column {scenario.order_by!r} has rows whose positions are one number: they are too far from 0.",
+            f"The column {scenario.order_by!r} has rows too far from 0: as floats, different positions become equal.",
             allowed="positions that differ as floats, counted in steps",
             instead="a longer step, or a start that is nearer",
         )
@@ -277,7 +271,7 @@ def _cover(places: Places, number: int, scenario: Scenario, *, placed: bool) -> 
         size = len(values)
     if size > LONGEST:
         raise UsageError(
-            f"More than {MOST} patterns of rows: the pattern that covers them has more than {LONGEST} steps.",
+            f"The groups have more than {MOST} patterns of rows, and one that covers all has over {LONGEST} steps.",
             allowed=f"groups of at most {MOST} kinds, or groups whose rows lie closer together",
             instead="a longer step, a filter by time, or a prior without order such as pf.AnyCorrelation()",
         )
@@ -291,7 +285,7 @@ def _cover(places: Places, number: int, scenario: Scenario, *, placed: bool) -> 
 @final
 @dataclass(frozen=True, eq=False)
 class ManyKinds:
-    """The kinds of groups where the rows of one group of each are too many to be read."""
+    """The kinds of groups, if the rows of one group of each are too many to be read."""
 
     kinds: GroupKinds
     moments: Moments
@@ -361,7 +355,7 @@ def find_patterns(
 ) -> dict[PositionMode, Patterns | UsageError]:
     """Return the distinct patterns of the groups of public rows, for each order; or the error that says why not.
 
-    Nulls are equal to each other, so are NaN. Where order matters, patterns in all orders follow from the same groups.
+    Nulls are equal to each other, and so are NaN. If order matters, patterns in all orders follow from the same groups.
     Equal patterns come in equal order, wherever their groups stand in the table.
 
     >>> import polars as pl, pufferflow as pf

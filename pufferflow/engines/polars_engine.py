@@ -37,7 +37,7 @@ PUBLIC, PRIVATE = "reading public columns", "reading rows"
 @final
 @dataclass(frozen=True, eq=False)
 class PolarsEngine(Engine):
-    """A lazy frame, and the table that it was made of, as long as that exists."""
+    """A lazy frame, and the table from which it was made, as long as that exists."""
 
     frame: pl.LazyFrame
     given: Any = None
@@ -156,7 +156,7 @@ def collect(frame: pl.LazyFrame, what: str = PRIVATE) -> pl.DataFrame:
 
 
 def batches(frame: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
-    """Run one streaming query, and yield its rows in their order, at most so many at once.
+    """Run one streaming query, and yield its rows in their order, at most that many at once.
 
     Polars reads a few groups of rows of a file ahead. Ctrl-C is heard between two batches.
     """

@@ -23,7 +23,7 @@ def with_derived(
     """Return a frame with the derived columns.
 
     Columns lose the mark of being sorted, which sources may set wrongly and expressions, filters and joins trust. −0.0
-    is 0.0, as where rows are grouped before. `public` are those that the frame has, all if left out.
+    becomes 0.0, as where rows are grouped before. `public` are those that the frame has, by default all.
     """
     if selection.derived or selection.filters or selection.keys is not None:
         schema, names = (
@@ -62,7 +62,7 @@ def with_flag(frame: pl.LazyFrame, selection: Selection) -> tuple[pl.LazyFrame, 
 def timed(selection: Selection, order_by: str | None, schema: pl.Schema) -> set[str]:
     """Return the columns that follow from the one by which rows are in order.
 
-    Not where that is a float: 0.0 and −0.0 are one position, and something may be divided by them.
+    None do if that is a float: 0.0 and −0.0 are one position, and an expression may divide by them.
     """
     if order_by is None or schema[order_by].is_float():
         return set()
@@ -115,6 +115,6 @@ def _nearly_unique(column: str, names: Mapping[str, str]) -> UsageError:
     what = f"the column {quoted(names[column])} has most" if names else "groups have most"
     return UsageError(
         f"Public columns of the table have more than {MOST_DISTINCT:,} distinct rows, and {what} of them.",
-        allowed="tables on other machines with fewer distinct rows of public columns, which are worked on here",
+        allowed="fewer distinct rows of public columns in a table on another machine: they are read here",
         instead="a view of the table with a coarser column, such as date_trunc('hour', moment), or the rows as a frame",
     )

@@ -1,16 +1,13 @@
 """The engine for tables on other machines (DuckDB, PostgreSQL, Spark, warehouses): few queries, the rest here.
 
-The patterns of groups on another machine, from its runs: the rows of a group that are alike in stored columns.
+A machine groups rows by stored public columns, and counts and adds up private ones. A few distinct rows come back.
+Polars evaluates filters, derived columns, calendars and keys on them, by the same expressions as on rows of a frame.
+Then whole numbers are added up. So results are equal to the last digit, wherever rows are.
 
-A run that has a row at every moment of the table from its first to its last is known by these two. So one aggregate of
+The patterns of groups on another machine follow from its runs: the rows of a group that are equal in stored columns. A
+run that has a row at every moment of the table from its first to its last is known by these two. So one aggregate of
 the machine is enough for groups of such runs, and groups with equal runs come back as one. The rows of all other groups
 are read, public columns only, into a temporary file, and everything is found there as in a frame.
-
-The engine for tables on other machines: few queries on stored columns, and the rest worked out here.
-
-A machine groups rows by stored public columns, and counts and adds up private ones. The few distinct rows that come
-back are Polars': filters, derived columns, calendars and keys are evaluated on them by the same expressions as on rows
-of a frame, and whole numbers are added up. So results are equal to the last digit, wherever rows are.
 """
 
 import itertools
@@ -86,7 +83,7 @@ def remote_groups_in_cells(
 def _public_rows(
     backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[PositionMode]
 ) -> Generator[PublicRows]:
-    """Return public columns of the rows of groups, each standing for all that are like it; they go away afterwards."""
+    """Return public columns of the rows of groups, each standing for all equal ones; they are removed afterwards."""
     chosen, stored = needed(selection)
     query, *_ = pattern_queries(stored, scenario, orders)
     with tempfile.TemporaryDirectory(prefix="pufferflow-") as folder:
@@ -108,7 +105,7 @@ def pattern_queries(
 
 
 class _Names(NamedTuple):
-    """The names of what is beside stored columns: which group a row is of, and for how many it stands."""
+    """The names of columns beside the stored ones: the group of a row, and for how many rows it stands."""
 
     within: list[str]
     times: str
@@ -317,7 +314,7 @@ class RemoteEngine(Engine):
         return one_pass.tally(ordered, selection.keys)
 
     def _parts(self, query: CellTotals) -> Iterator[pl.DataFrame]:
-        """Return the result of a query; how many rows it has is public, unless of private classes or units."""
+        """Return the result of a query; its number of rows is public, except for private classes or units."""
         names = {f"by{place}": name for place, name in enumerate(query.by)}
         parts = self.backend.run(query)
         return (

@@ -118,7 +118,7 @@ class RowByRow:
 def _public(name: str, dtype: pl.DataType) -> pl.Expr:
     """Return a public column.
 
-    What sorts alike also looks the same, else the order of such rows would be the source's.
+    Rows that sort as equal must also look the same, or their order would be that of the source.
     """
     return unsigned_zero(unsorted(name), dtype).cast(with_texts(dtype, enums=False)).alias(name)
 
@@ -155,8 +155,8 @@ def _polars(engine: Engine) -> PolarsEngine:
     if isinstance(engine, PolarsEngine):
         return engine
     raise Refused(
-        f"Rows of {engine.name.partition(',')[0]} one by one: its random numbers are not secret, and rows would "
-        "have to leave it before they are drawn.",
+        f"Rows of {engine.name.partition(',')[0]} cannot be published one by one. They would leave it before they "
+        "are drawn, since its own random numbers are not secret.",
         allowed="frames of Polars, whose rows are drawn with the operating system's randomness",
         instead="pf.protect(pl.scan_parquet(…), scenario) on an export of the table, kept where the table is",
     )

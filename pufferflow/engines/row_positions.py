@@ -1,10 +1,9 @@
 """The positions of rows in order, counted in steps, and moments joined to the rows of large tables.
 
-The places of rows in order: values of `order_by`, counted in steps as for references when chains are fitted.
-
-Positions are whole where all rows are the same part of a step late (weeks that begin on Mondays, and not like
-1970-01-01 on a Thursday); that part is left out. Otherwise they keep their fractions, also where inexact numbers are
-nearly at whole steps and not at them: a moment must never have two positions on one clock.
+The places of rows are values of `order_by`, counted in steps as for references when chains are fitted. Positions are
+whole if all rows are late by the same part of a step. Weeks that begin on Mondays are, and not like 1970-01-01 on a
+Thursday. That part is then left out. Otherwise positions keep their fractions, even if inexact numbers are nearly at
+whole steps: a moment must never have two positions on one clock.
 """
 
 from collections.abc import Sequence
@@ -66,7 +65,7 @@ def positions_of(moments: pl.Series, scenario: Scenario) -> Places:
     if ticks.null_count():
         raise UsageError(
             f"The column {scenario.order_by!r} has a row without a position: null, NaN, or beyond 64 bits.",
-            allowed="an order_by that says of every row where it stands",
+            allowed="a column with a position for every row",
             instead=f"frame.filter(pl.col({scenario.order_by!r}).is_not_null())",
         )
     values, start = ticks.to_numpy(), _start(moments.dtype, scenario)
@@ -75,7 +74,7 @@ def positions_of(moments: pl.Series, scenario: Scenario) -> Places:
         raise UsageError(
             f"The column {scenario.order_by!r} has rows that are more than 2^62 apart, or too far from 0.",
             allowed="positions whose differences fit into 64 bits",
-            instead="a filter that leaves out what is no position",
+            instead="a filter that leaves out values which are not positions",
         )
     late = clock.late(values)
     first = int(late.min())

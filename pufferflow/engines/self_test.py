@@ -1,9 +1,10 @@
-"""The self-test of an engine before it reads a row: its answers on difficult rows have to equal those of Polars.
+"""The self-test of an engine before it reads a row: its answers on difficult rows must equal those of Polars.
 
-The rows stand in the queries themselves, so nothing is written anywhere. They have what machines differ in: NaN and
-infinities, zeros of both signs, the neighbours of every limit, the smallest and largest numbers, null, empty texts,
-blanks at the end, case, letters composed in two ways, quotes and backslashes, texts of 300 letters, decimals, dates and
-moments before 1970, rows that are equal, and more of them than a short page of results has.
+The rows stand in the queries themselves, so nothing is written anywhere. They have what machines differ in:
+
+- numbers: NaN and infinities, zeros of both signs, the neighbours of every limit, the smallest and largest, decimals
+- texts: empty ones, blanks at the end, case, letters composed in two ways, quotes, backslashes, texts of 300 letters
+- null, dates and moments before 1970, equal rows, and more rows than a short page of results has
 """
 
 import hashlib
@@ -341,8 +342,8 @@ def check(backend: Backend) -> str:
 def digest(backend: Backend) -> str:
     """Return a digest of the answers of a machine, which is the same on all; refuse one that answers otherwise.
 
-    Where floats cannot be NaN, the rows have null there; where there are no decimals, floats. The digest is the same on
-    all such machines.
+    If floats cannot be NaN, the rows have null there; if there are no decimals, floats. The digest is the same on all
+    such machines.
     """
     few = _held(has_nan=backend.has_nan, has_decimals=backend.has_decimals)
     truth = _truth(has_nan=backend.has_nan, has_decimals=backend.has_decimals)

@@ -1,25 +1,21 @@
 """Public weights of rows: kinds of rows, bounded weights, and measures that are multiplied by them.
 
-Weights of rows whose presence is the secret: read within declared bounds, since they are as private as the rows.
+*Bounds.* If the presence of rows is secret, their weights are as private as the rows and are read within declared
+bounds. A weight outside is read as the nearest bound, null and NaN as 0: such a row adds nothing. Whatever rows there
+are, nothing fails. What a row adds to a sum is a whole number of steps between those of the bounds.
 
-A weight outside is read as the nearest bound, null and NaN as 0: such a row adds nothing. Whatever rows there are,
-nothing fails, and what a row adds to a sum is a whole number of steps between those of the bounds.
+*Sums.* Rows are grouped by weights as well, and the sums of an engine are multiplied afterwards. So engines need no
+weights, and all of them give equal answers. Weights are rounded to whole steps of a grid, whose width is a power of
+two: then sums are sums of whole numbers, exact in any order.
 
-Public weights: rows are grouped by them as well, and what an engine adds up is multiplied afterwards.
+*Kinds.* Weights of 0 and 1 say of what kinds rows are: how many rows of each kind a group has, cell by cell. For other
+weights their size is enough. Kinds are distinguished, since rows of different kinds move different sums: rows that move
+together move none of them as far as if all were of one kind.
 
-So engines need no weights, and all of them give equal answers. Weights are rounded to whole steps of a grid, whose
-width is a power of two: then sums are sums of whole numbers, exact in any order.
-
-Public weights of 0 and 1, which say of what kinds rows are: how many rows of each kind a group has, cell by cell.
-
-For other weights their size is enough. Kinds are distinguished, since rows of different kinds move different sums: rows
-that move together move none of them as far as if all were of one kind.
-
-Public weights of rows that depend on each other in known ways: the largest at each position, and by rank in a group.
-
-What rows reveal, and how far translated rows move a sum, grows with the size of each weight. So weights may be rounded
-up: rows at one position have the largest weight that any row has there, in whichever group; and rows without a position
-have the weights of a group that has as many rows of each size, or larger, as any other.
+*Rows that depend on each other in known ways.* What rows reveal, and how far translated rows move a sum, grows with the
+size of each weight. So weights may be rounded up. Rows at one position have the largest weight that any row of any
+group has there. Rows without a position have the weights of one group, which has at least as many rows of each size, or
+larger, as any other.
 """
 
 import math
@@ -143,8 +139,8 @@ class WeightGrid:
 def other_weights() -> SourceError:
     """Return the error for a source whose weights have changed since planning."""
     return SourceError(
-        "The source has other weights than when it was planned with: noise was made for those.",
-        allowed="a source whose weights stay as they are between plan and release",
+        "The source has other weights than when the plan was made, and noise was made for those.",
+        allowed="a source whose weights stay the same between plan and release",
         instead="planning again, batch.plan(…), and releasing that plan",
     )
 
@@ -153,7 +149,7 @@ Grids = Mapping[Weight, WeightGrid]
 
 
 def weights_of(measures: Sequence[Measure | None]) -> tuple[Weight, ...]:
-    """Return the different weights of some sums that are read beforehand; of those with bounds nothing is."""
+    """Return the different weights of some sums that must be read beforehand; weights with bounds need not be."""
     found = (measure.values.weight for measure in measures if measure is not None)
     return tuple(
         dict.fromkeys(weight for weight in found if weight is not None and weight.bounds is None)
@@ -168,7 +164,7 @@ def grids_of(rows: "WeightedRows") -> dict[Weight, WeightGrid]:
 def largest_together(rows: "WeightedRows", grids: Grids) -> Array:
     """Return the joint weights of rows, in steps, without rows that another row exceeds or equals in every weight.
 
-    Of shape (kinds of rows, weights). All largest ones, in one row, where there are too many kinds.
+    The shape is (kinds of rows, weights). If there are too many kinds, one row has all the largest weights.
 
     >>> import pufferflow as pf
     >>> from pufferflow.engines.connect import engine_of
@@ -227,10 +223,11 @@ def _check_together(found: Array, known: Array) -> None:
 def weighted_patterns(
     rows: "WeightedRows", scenario: Scenario, measures: Sequence[Measure | None], grids: Grids
 ) -> Patterns:
-    """Return the patterns of groups, whose order does not matter, as if a row of weight w were so many rows.
+    """Return the patterns of groups, whose order does not matter, as if a row of weight w were several rows.
 
-    As many as `COPIES` times w over the largest weight, rounded up: rows that are free move as far as these together. A
-    sum without a weight counts each row as `COPIES`; of several weights that which counts for most does.
+    Their number is `COPIES` times w over the largest weight, rounded up: rows that are free move as far as these
+    together. A sum without a weight counts each row as `COPIES`. Of several weights the one that counts for most is
+    taken.
     """
     if any(measure is None or measure.values.weight is None for measure in measures):
         grids = {}
@@ -249,7 +246,7 @@ def weighted_patterns(
 
 
 def _largest(patterns: Sequence[Pattern]) -> tuple[Pattern, ...]:
-    """Return patterns of which one has in its cells, in falling order, as much as any other; few of them.
+    """Return few patterns: one of them has in its cells, in falling order, at least as much as any given one.
 
     Movements grow with what is in cells, whichever cells these are. Weights are nearly unique, and so are patterns.
     """
@@ -386,7 +383,7 @@ def _cells(frame: pl.DataFrame, selection: Selection) -> tuple[Indices, int, pl.
 def _not_finite(weight: Weight) -> UsageError:
     return UsageError(
         f"The weight {weight.words} is null, NaN or infinite in some of the selected rows.",
-        allowed="a finite number in every selected row; weights are public, so no row is secret by them",
+        allowed="a finite number in every selected row; weights are public",
         instead=".fill_null(0) on the columns of the weight, or a filter that leaves out such rows",
     )
 
@@ -405,9 +402,10 @@ def membership_patterns(
 ) -> Patterns | None:
     """Return the patterns of selected rows whose order does not matter, each row with its exact share of each sum.
 
-    Of very different units what covers them; where rows are `free` to move in any way, as many rows of any one kind as
-    a unit has together: these move at least as far. None where some weight is neither 0 nor the largest, or where one
-    cell has rows of several kinds.
+    If units are too different, other patterns cover them, with as many rows of each kind as any unit has of it. If rows
+    are `free` to move in any way, there is a covering pattern for each kind instead. It has as many rows of that kind
+    as any unit has together: these move at least as far. The result is None if some weight is neither 0 nor the
+    largest, or if one cell has rows of several kinds.
     """
     steps = rows.steps(grids)
     if not len(rows.rows):
@@ -591,7 +589,7 @@ def _shares(sizes: Array, largest: int) -> Floats:
 
 
 def _few(shares: Floats) -> Floats:
-    """Return shares as they are, or rounded up to few sizes, exactly, so that every machine has the same."""
+    """Return shares as they are, or rounded up exactly to few sizes, so that every machine has the same."""
     if len(np.unique(shares)) <= _MOST_KINDS:
         return shares
     digits, exponent = np.frexp(shares)

@@ -95,7 +95,7 @@ def meant(given: "str | NoiseTable | BoundTable") -> Any:
 @final
 @dataclass(frozen=True)
 class Kinds:
-    """The kinds of one table, such as `[source]`; its key `kind` says which, and is left out for the library's own."""
+    """The kinds of one table, such as `[source]`. Its key `kind` chooses; the library's own kind needs none."""
 
     table: str
     group: Group
@@ -112,7 +112,7 @@ class Kinds:
             return own
         if not isinstance(kind, str):
             raise UsageError(
-                "The kind is no text.",
+                "The kind is not a text.",
                 allowed=", ".join((name, *self._others())),
                 instead=f'kind = "{name}"',
             )
@@ -123,7 +123,7 @@ class Kinds:
         if isinstance(table, type) and issubclass(table, TomlTable):
             return table
         raise UsageError(
-            f"What is installed as the {self.table} {kind[:60]!r} has no keys for [{self.table}].",
+            f"The package installed for the {self.table} {kind[:60]!r} has no keys for [{self.table}].",
             allowed="an entry point that names a TomlTable",
             instead="another version of the package that brings it",
         )
@@ -131,7 +131,7 @@ class Kinds:
     def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
         """Return what a schema says of the table: one of the installed kinds; adds what they are to the definitions.
 
-        Kinds whose packages lack something are left out: nothing of them could be run here.
+        Kinds whose packages lack something are left out: they could not run here.
         """
         tables: dict[str, type[TomlTable]] = dict([self.own])
         for kind in self._others():
@@ -190,7 +190,7 @@ class Promise(TomlTable, frozen=True):
     tv: Probability | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no guarantee."""
+        """Refuse numbers that are not a guarantee."""
         _ = self.guarantee
 
     @property
@@ -215,7 +215,7 @@ class Accuracy(TomlTable, frozen=True):
     ] = "epsilon"
 
     def __post_init__(self) -> None:
-        """Refuse what is no accuracy."""
+        """Refuse numbers that are not an accuracy."""
         _ = self.within, self.kind
 
     @property
@@ -271,7 +271,7 @@ class Charged(TomlTable, frozen=True):
             raise UsageError(
                 "reserve is for a limit with a delta.",
                 allowed="a limit such as { epsilon = 3.0, delta = 1e-6 }",
-                instead="leaving reserve out: losses add up under other limits",
+                instead="no reserve: losses add up under other limits",
             )
 
 
@@ -370,7 +370,7 @@ class JobFile(TomlTable, frozen=True):
 
 
 def check_cron(line: str) -> None:
-    """Refuse a line that is no cron line of five fields."""
+    """Refuse a line that is not a cron line of five fields."""
     problem = ""
     try:
         if len(line.split()) != 5:

@@ -1,7 +1,7 @@
 """A scheduled batch: the same queries for one period after the other, each released once on one account.
 
-The ledger is the only state. A period's release has an id of its own; the first run commits it, and all other runs,
-later or at the same time, get that release and draw nothing. One run opens the ledger once.
+The ledger is the only state. A period's release has an id of its own. The first run commits it. All other runs, later
+or at the same time, get that release and draw nothing. One run opens the ledger once.
 """
 
 import logging
@@ -75,7 +75,7 @@ class JobAccount:
         return scheme_of(address) is None and not Path(address).exists()
 
     def ledger(self) -> Ledger:
-        """Return the ledger, made if need be."""
+        """Return the ledger, which is made if it is missing."""
         return Ledger(self.address)
 
     def account(self) -> Account | None:
@@ -96,7 +96,7 @@ class JobAccount:
         )
 
     def release(self, plan: Plan, ledger: Ledger, release_id: str, *, estimates: bool) -> Release:
-        """Release a plan on the account, which is opened if need be."""
+        """Release a plan on the account, which is opened if it is missing."""
         charged = self.charged
         scenario, limit = plan.request.scenario, charged.limit.guarantee
         reserve = None
@@ -121,8 +121,8 @@ class JobRun(InNotebooks):
     """A batch that is released, and the place in its sink.
 
     `drawn` says whether noise was drawn now; otherwise the ledger had the release, and it is the same. `sent` says
-    whether it was written now; otherwise the sink had it. `notes` say what did not go smoothly. `spent` is what the
-    account had spent of its `limit` after the run; None if the ledger could not be read then.
+    whether it was written now; otherwise the sink had it. `notes` lists problems that did not stop the run. `spent` is
+    what the account had spent of its `limit` after the run; None if the ledger could not be read then.
 
     >>> import tempfile, pufferflow as pf
     >>> from pufferflow.jobs import starter
@@ -244,12 +244,13 @@ class Job(InNotebooks):
     def missed(
         self, since: When | None = None, now: datetime | None = None, *, until: When | None = None
     ) -> list[Period]:
-        """Return the periods that are over and were not released, or not written where they go, oldest first.
+        """Return the periods that are over and were not released, or not written to the sink, oldest first.
 
-        With `since`, they are those from it on, to `until` or the last that is over; both are included.
-        Without `since`: of the last `catch_up` periods those after the last that was released, and those whose release
-        is kept and not written; and any whose cost is paid and whose release is not kept. If nothing was released so
-        far, that is the last period.
+        With `since` these are the ones from it to `until`, or to the last that is over; both are included.
+
+        Without `since` three kinds are returned. Of the last `catch_up` periods: those after the last that was
+        released, and those whose release is in the ledger and not in the sink. Of all periods: those whose cost is paid
+        and whose release is not in the ledger. If nothing was released so far, it is the last period.
         """
         schedule = self.file.schedule
         last = self._last(since, until, now)
@@ -261,20 +262,20 @@ class Job(InNotebooks):
     def between(
         self, since: When, until: When | None = None, now: datetime | None = None
     ) -> list[Period]:
-        """Return all periods from one to another that is over, whether they were released or not, oldest first."""
+        """Return all periods from one to another that is over, released or not, oldest first."""
         return in_order(self.period(since, now), self._last(since, until, now))
 
     def _last(self, since: When | None, until: When | None, now: datetime | None) -> Period:
         last = self.period(until, now)
         if until is not None and since is None:
             raise UsageError(
-                "There is an until, and no since.",
+                "until is given without since.",
                 allowed="both, or neither",
                 instead=f'since="{last}"',
             )
         if since is not None and (first := self.period(since, now)).start > last.start:
             raise UsageError(
-                f"The periods are from {first} until {last}, which is before.",
+                f"The periods are from {first} until {last}, which is earlier.",
                 allowed="a first period that is not after the last",
                 instead=f'since="{last}", until="{first}"',
             )
@@ -293,7 +294,7 @@ class Job(InNotebooks):
         return self._sink().place(self._label(period, revision))
 
     def published(self) -> tuple[Copy, ...]:
-        """Return what is in the sink, whichever kind it is, for `ledger.compare`.
+        """Return what is in the sink, of any kind, for `ledger.compare`.
 
         >>> import tempfile
         >>> from pufferflow.jobs import starter
@@ -313,7 +314,7 @@ class Job(InNotebooks):
     def _label(self, period: When, revision: int) -> str:
         if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(
-                "The revision is no number above 0.",
+                "The revision is not a whole number above 0.",
                 allowed="1, or 2 for a correction",
                 instead="revision=2",
             )
@@ -322,7 +323,7 @@ class Job(InNotebooks):
     # What would be released
 
     def batch(self, period: When | None = None) -> Batch:
-        """Return the batch for a period; no row is read, but rows are copied where the source is a query."""
+        """Return the batch for a period; no row is read, but rows are copied if the source is a query."""
         chosen = self.period(period)
         build, rows = self.functions
         frame = frame_of(self.file.source, rows, self.folder, chosen)
@@ -373,11 +374,11 @@ class Job(InNotebooks):
 
     @property
     def ledger_address(self) -> str:
-        """Where the ledger is, a password included; a file by its whole path."""
+        """Where the ledger is, with its password; a file by its whole path."""
         return self._payer.address
 
     def ledger(self) -> Ledger:
-        """Return the ledger, made if need be."""
+        """Return the ledger, which is made if it is missing."""
         return self._payer.ledger()
 
     def account(self) -> Account | None:
@@ -393,7 +394,7 @@ class Job(InNotebooks):
         revision: int = 1,
         wait: Callable[[float], object] = sleep,
     ) -> JobRun:
-        """Release a period, once: a second time, or at once with others, the same release comes back.
+        """Release a period, once: a second run, or one at the same time, returns the same release.
 
         Failures that may pass are retried, as the file says; `wait` is called with the seconds in between. A line of
         the log says what failed and when it is retried. Late or corrected rows are a new `revision`, which is released
@@ -442,7 +443,7 @@ class Job(InNotebooks):
     def release_each(
         self, periods: Iterable[Period], *, wait: Callable[[float], object] = sleep
     ) -> Iterator[tuple[Period, JobRun | PufferflowError]]:
-        """Release periods, one after the other; give what became of each.
+        """Release periods, one after the other; yield the run or the error of each.
 
         Errors of one period are yielded: rows that cannot be read, a folder that cannot be written, and a cost that was
         paid for another plan. Errors that would recur in every period are raised.
@@ -532,7 +533,7 @@ class Job(InNotebooks):
         return self._evidence(made, str(period), self._payer.account_in(ledger))
 
     def _total(self, ledger: Ledger, notes: list[str]) -> tuple[Guarantee | None, Guarantee | None]:
-        """Return what the account has spent, and its limit; a ledger that has gone away since is no failure."""
+        """Return what the account has spent, and its limit; a ledger that is gone by now is not an error."""
         try:
             account = self._payer.account_in(ledger)
             return (None, None) if account is None else (account.spent(), account.limit)

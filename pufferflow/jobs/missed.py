@@ -1,9 +1,8 @@
 """The periods to release, or to write again: the account and the sink compared, and the report beside a release.
 
-Checks of what is published in a sink against the ledger, and the report beside a release.
-
-A sink with which a job would pay twice, or publish into another job's place, is refused before anything is drawn. So is
-another time zone than that of earlier periods: a period of the same name would have other rows.
+What is published in a sink is checked against the ledger before anything is drawn. A sink is refused if a job would pay
+twice, or publish into another job's place. So is another time zone than that of earlier periods: a period of the same
+name would have other rows.
 """
 
 import re
@@ -61,7 +60,8 @@ class History:
     def after_the_last(self, last: Period, at_most: int) -> list[Period]:
         """Return those of the last periods that come after all that is released, or are committed and not in the sink.
 
-        Those whose cost is paid come first, however long ago they were. If nothing was released, the last is all.
+        Those whose cost is paid come first, however long ago they were. If nothing was released, it is the last period
+        alone.
         """
         done = self.committed | self.revised
         newest = max(done, default=last.previous().label)
@@ -82,7 +82,7 @@ class History:
 
 
 def period_of(release_id: str, prefix: str, every: Every) -> str:
-    """Return the period of a release's id, whichever revision it is of; empty if it is no id of such a job.
+    """Return the period of a release's id, whichever revision it is of; empty if no such job has that id.
 
     >>> period_of("meters-2026-11-20.2", "meters-", "day"), period_of("other-2026-11-20", "meters-", "day")
     ('2026-11-20', '')
@@ -138,7 +138,7 @@ def check_not_lost(sink: Sink) -> None:
     """Refuse a new ledger for a sink with releases that another ledger paid for: it would lack their costs."""
     if next(sink.newest(), None) is not None:
         raise UsageError(
-            f"The ledger is not there, and {sink.root[-200:]!r} has releases that one paid for. Nothing was drawn.",
+            f"The ledger is missing, and {sink.root[-200:]!r} has releases that a ledger paid for. Nothing was drawn.",
             allowed="the ledger that paid for them",
             instead="checking [ledger] address: was the file moved? Or another [sink], to start anew",
         )
@@ -149,8 +149,8 @@ def check_not_older(sink: Sink, ledger: Ledger) -> None:
     for place, entry in sink.newest():
         if entry and not ledger.knows(entry):
             raise UsageError(
-                f"The release in {place[-200:]!r} was paid for by entry {entry[:30]}…, and the ledger has no "
-                "such entry: it is an older copy, restored from a backup, or another. Nothing was drawn or charged.",
+                f"The release in {place[-200:]!r} was paid for by entry {entry[:30]}…, which this ledger "
+                "lacks: it is an older copy, restored from a backup, or another one. Nothing was drawn or charged.",
                 allowed="the ledger that paid for what is published, with all its entries",
                 instead="the newest copy of the ledger (pufferflow verify, on the sink, says what a copy lacks); or "
                 "another [sink] for another ledger",
@@ -183,7 +183,7 @@ def check_same_zone(account: Account | None, job: str, every: Every, zone: str) 
         raise UsageError(
             f"{problem} Some rows would be in two periods, or in none. Nothing was drawn or charged.",
             allowed="one time zone for all periods of a job",
-            instead="the time zone of before; or another name and another sink for the job, whose periods are others",
+            instead="the earlier time zone; or another name and another sink for the job",
         )
 
 

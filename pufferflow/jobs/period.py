@@ -29,8 +29,8 @@ _YEARS: Final = (1900, 9000)
 class Period(InNotebooks):
     """An hour, a day, a week (from Monday) or a month, in the local time of a zone.
 
-    `start` and `end` are times as a clock on the wall shows them, for columns without a time zone; `begins` and `ends`
-    are the same moments with the zone, for columns that have one. `str` gives the name of the period.
+    `start` and `end` are local times without a time zone, as a clock on the wall shows them. `begins` and `ends` are
+    the same moments with the zone. Use those that fit the column you filter. `str` gives the name of the period.
 
     >>> day = Period.read("2026-11-20", "day", "Europe/Berlin")
     >>> day.start, day.end, day.begins.isoformat()
@@ -49,7 +49,7 @@ class Period(InNotebooks):
         check_zone(self.zone)
         if self.every == "hour" and self.zone != "UTC":
             raise UsageError(
-                f"Hours of local time in {self.zone!r}: one of them may come twice, when clocks are set back.",
+                f"Periods of an hour need UTC: in {self.zone!r} an hour may come twice, when clocks are set back.",
                 allowed='hours in "UTC"; days, weeks and months in any zone',
                 instead='timezone = "UTC"',
             )
@@ -69,8 +69,8 @@ class Period(InNotebooks):
             start = _parse(label, every)
         if start is None or _label(start, every) != label:
             raise UsageError(
-                f"The period is {quoted(label)}, which names no {every}.",
-                allowed=f"a {every} from {_YEARS[0]} on, written like {_EXAMPLES[every]}",
+                f"The period is {quoted(label)}, and the name of one {every} is needed.",
+                allowed=f"periods from {_YEARS[0]} on, written like {_EXAMPLES[every]}",
                 instead=f'"{_EXAMPLES[every]}"',
             )
         return cls(every, start, zone)
@@ -122,7 +122,7 @@ class Period(InNotebooks):
         return Period(self.every, self.end, self.zone)
 
     def over(self, now: datetime | None = None) -> bool:
-        """Say whether the period has ended."""
+        """Return whether the period has ended."""
         return self.ends.astimezone(UTC) <= (now or datetime.now(UTC)).astimezone(UTC)
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ def last_complete(every: Every, zone: str, now: datetime | None = None) -> Perio
 
 
 def check_every(every: object) -> None:
-    """Refuse what is no kind of period."""
+    """Refuse any other word for a kind of period."""
     if every not in get_args(Every):
         raise UsageError(
             f"The kind of period is {quoted(every)}.",
@@ -150,7 +150,7 @@ def check_every(every: object) -> None:
 
 
 def check_zone(zone: object) -> None:
-    """Refuse what is no time zone."""
+    """Refuse an unknown time zone."""
     try:
         ZoneInfo(str(zone))
     except (KeyError, OSError, ValueError):  # unknown names, folders, and what is no name at all

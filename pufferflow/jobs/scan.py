@@ -1,4 +1,4 @@
-"""Published releases read back as a frame: of a folder, of a table that a sink wrote, or of the sink of a job.
+"""Published releases read back as a frame: from a folder, from a table that a sink wrote, or from the sink of a job.
 
 All of them become one table in the form of `PublishedRows`: a row of a release has its id, its number in it, keys,
 numbers, error bars and limits. A release counts if it is whole, which its certificate shows: it is written last.
@@ -69,14 +69,18 @@ def scan_release(  # noqa: PLR0913 - options of Polars' scans, by name
 ) -> pl.LazyFrame:
     """Return published releases as a lazy frame, with the period and the revision of each before its own columns.
 
-    The source is a folder that a job publishes to, the folder of one release, or a file in it; a Delta table, or a
-    frame of the table that a sink wrote, such as `pl.scan_delta(path)`; a `pf.Job`, or a dictionary with the keys of
-    its `[sink]`, whatever kind it is. Only whole releases are there: what is being written, or was interrupted, has no
-    certificate yet. Releases are small, so they are read and checked now, and a damaged file is an error.
+    The source is one of these:
 
-    With `intervals=True` the ends of its error bar follow each number. A table with releases of several jobs needs the
-    name of one, `job`. Where releases have different columns, `missing_columns="insert"` reads null for those that
-    one lacks, as in `pl.scan_parquet`. `period` and `revision` are the names of these two columns.
+    - a folder that a job publishes to, the folder of one release, or a file in it
+    - a Delta table, or a frame of the table that a sink wrote, such as `pl.scan_delta(path)`
+    - a `pf.Job`, or a dictionary with the keys of its `[sink]`, of any kind
+
+    Only whole releases are returned: one that is being written, or was interrupted, has no certificate yet. Releases
+    are small, so they are read and checked now, and a damaged file is an error.
+
+    With `intervals=True` the ends of its error bar follow each number. If a table has releases of several jobs, name
+    one with `job`. If releases have different columns, `missing_columns="insert"` reads null for those that one lacks,
+    as in `pl.scan_parquet`. `period` and `revision` are the names of these two columns.
 
     >>> import tempfile, polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
@@ -138,7 +142,7 @@ def _of_keys(keys: dict[str, object], missing: Missing) -> pl.DataFrame:
     """Return the rows of the sink that has these keys in `[sink]`."""
     if "kind" not in keys:
         raise UsageError(
-            "The keys of a sink have no kind.",
+            "The keys of the sink have no kind.",
             allowed=", ".join(names_in("pufferflow.sinks")),
             instead=_SQL,
         )
@@ -188,7 +192,7 @@ def _of_path(given: str | Path, missing: Missing) -> pl.DataFrame:
 
 
 def _folder_of(file: Path) -> Path:
-    """Return the folder of the release that a file belongs to; refuse a file that is none of one."""
+    """Return the folder of the release that a file belongs to; refuse a file that belongs to none."""
     if file.name in OURS and not file.name.startswith(f"{TABLES[1]}."):
         return file.parent
     instead = _FOLDER
@@ -221,8 +225,8 @@ def _inserts(missing: object) -> bool:
 def _whole(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of releases with a certificate; refuse those whose rows are not all there, or twice.
 
-    A table of a SQL database has no certificates: a release is one transaction there. Of a release without a group
-    there is one row, which has no number.
+    A table of a SQL database has no certificates: a release is one transaction there. A release without a group has one
+    row, which has no number.
     """
     release, number = named(RELEASE_COLUMN), named(ROW_COLUMN)
     if CERTIFICATE_COLUMN in rows.columns:
@@ -332,7 +336,7 @@ def _no_table(rows: pl.DataFrame) -> UsageError:
         f"{name[:30]!r} ({type_name(kind)})" for name, kind in list(rows.schema.items())[:4]
     )
     return UsageError(
-        f"The frame is no table that a sink wrote: its columns are {some or 'none'}.",
+        f"The frame is not a table that a sink wrote: its columns are {some or 'none'}.",
         allowed=f"a table with the columns {RELEASE_COLUMN!r} and {ROW_COLUMN!r}",
         instead="pf.scan_release(pl.scan_delta(path)); or release.frame, the numbers of one release",
     )

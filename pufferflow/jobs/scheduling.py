@@ -24,7 +24,7 @@ Report = Callable[[JobRun | PufferflowError | datetime], object]
 
 
 def schedule(job: Job, since: When | None = None, report: Report = lambda _: None) -> None:
-    """Release what was missed, then run at the times of the cron line; return after SIGINT or SIGTERM.
+    """Release the missed periods, then run at the times of the cron line; return after SIGINT or SIGTERM.
 
     A run that is under way is finished first. After an error that may pass, the schedule goes on; any other error ends
     it, since it would recur every time.

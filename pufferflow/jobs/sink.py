@@ -1,7 +1,7 @@
 """The interface to sinks, and the sink that is a folder with one folder for each release.
 
-A sink is a file with a `Sink` and a `TomlTable` that is a `SinkTable`, and an entry point in the group
-`pufferflow.sinks`, whose name is what the key `kind` of `[sink]` says.
+To add a sink, write a file with a `Sink`, and a `TomlTable` that is a `SinkTable`. Name it by an entry point in the
+group `pufferflow.sinks`: `kind = "…"` in `[sink]` is then that name.
 """
 
 from abc import ABC, abstractmethod
@@ -48,11 +48,11 @@ def release_id(job: str, label: str) -> str:
 
 
 class Sink(ABC):
-    """Releases of one job, each at a place of its own by its label: "2026-11-20", or "2026-11-20.2" of a revision.
+    """Releases of one job, each at a place of its own by its label: "2026-11-20", or "2026-11-20.2" for a revision.
 
-    What was published is never replaced by another release; the ledger's entry in the certificate identifies it.
-    A place that cannot be read or written for a reason that may pass raises a `SinkError`, and is retried. Its message
-    has no words of a server, since those may quote rows and passwords.
+    A published release is never replaced by another one; the ledger's entry in the certificate identifies it. If a
+    place cannot be read or written for a reason that may pass, a `SinkError` is raised, and the sink is tried again.
+    Its message has no words of a server, since those may quote rows and passwords.
     """
 
     noun: ClassVar[str]
@@ -69,7 +69,7 @@ class Sink(ABC):
 
     @abstractmethod
     def has(self, label: str) -> bool:
-        """Return whether a place has a release, by whichever job or ledger."""
+        """Return whether a place has a release, of any job or ledger."""
 
     @abstractmethod
     def newest(self) -> Iterator[tuple[str, str]]:
@@ -77,7 +77,7 @@ class Sink(ABC):
 
     @abstractmethod
     def copies(self) -> Iterable[Copy]:
-        """Return all that is published, to be compared with a ledger; what has no certificate, too."""
+        """Return all that is published, to be compared with a ledger, even what has no certificate."""
 
     @abstractmethod
     def send(self, label: str, release: Release) -> bool:
@@ -88,7 +88,7 @@ class Sink(ABC):
         """
 
     def check_free(self, label: str) -> None:  # noqa: B027 - of most sinks, whatever is there is a release
-        """Refuse a place that holds something else than a release, before one is drawn."""
+        """Refuse a place that holds something other than a release, before one is drawn."""
 
     def prepare(self, columns: pl.Schema) -> None:  # noqa: B027 - not every sink has something to prepare
         """Refuse a place that cannot take a release with such columns, before it is drawn; make what it goes into."""
@@ -97,8 +97,8 @@ class Sink(ABC):
         """Return the rows of all releases, for `pf.scan_release`; None if there is nothing.
 
         A row has `release_id`, `row_number`, keys, numbers, bars and limits. `certificate` is in the first row of each
-        whole release, or is no column where whatever can be seen is whole. Releases with other columns are refused, or
-        get nulls to `insert`; a table has the same columns for all.
+        whole release. There is no such column if whatever can be seen is whole. Releases with other columns are
+        refused, or get nulls to `insert`; a table has the same columns for all.
         """
         raise UsageError(
             f"The releases in {self.root[-200:]!r} cannot be read as one table.",
@@ -111,7 +111,7 @@ class Sink(ABC):
         return False
 
     def add(self, label: str, name: str, body: bytes) -> None:
-        """Write a report, or the evidence for it, beside a release; one of that name is replaced."""
+        """Write a report, or the evidence for it, beside a release; an older one of that name is replaced."""
         raise InternalError(
             "A sink without reports was given one.", instead="reporting it to the maintainers"
         )
@@ -125,7 +125,7 @@ class SinkTable(Protocol):
         ...
 
     def check_columns(self, columns: pl.Schema) -> None:
-        """Refuse columns that the sink has no form for, before anything is drawn: keys, answers, bars and limits."""
+        """Refuse columns that the sink cannot store, before anything is drawn: keys, answers, bars and limits."""
         ...
 
     def open(self, folder: Path, job: str) -> Sink:
@@ -144,7 +144,7 @@ class FolderTable(TomlTable, frozen=True):
     ] = True
 
     def __post_init__(self) -> None:
-        """Refuse addresses, for which a folder of that name would be made."""
+        """Refuse addresses: a folder of that name would be made."""
         local_path(self.path, "The sink")
 
     def check_address(self) -> None:

@@ -1,13 +1,13 @@
 """Private rows for a period: from files, from a function of the job, or from a table of an engine.
 
-The functions that a job file names are imported and called here. Their errors can quote rows, so a message has the
-class and line, and its text only if PUFFERFLOW_TRACEBACK is set, by a person who may see the rows.
+The functions that a job file names are imported and called here. Their errors can quote rows, so a message has only the
+class and line. It has the text too if PUFFERFLOW_TRACEBACK is set, by a person who may see the rows.
 
 Types of columns are those of the files, or declared ones. They are never guessed from rows, nor from the names of
 folders, which are values too.
 
-A source is a `TomlTable` that is a `SourceTable`, and an entry point in the group `pufferflow.sources`, whose name is
-what the key `kind` of `[source]` says.
+To add a source, write a `TomlTable` that is a `SourceTable`. Name it by an entry point in the group
+`pufferflow.sources`: `kind = "…"` in `[source]` is then that name.
 """
 
 import glob
@@ -60,8 +60,8 @@ class SourceTable(Protocol):
     def rows(self, folder: Path, period: Period) -> Any:
         """Return the rows for a period, as `pf.protect` takes them; paths are relative to the job file's folder.
 
-        A source that has versions, or can be read once, returns rows that are the same each time they are read. Errors
-        have no words of a server, which may quote rows and passwords. A failure that may pass is a `SourceError`.
+        If a source has versions, or can be read once only, its rows are the same each time they are read. Errors have
+        no words of a server, which may quote rows and passwords. A failure that may pass is a `SourceError`.
         """
         ...
 
@@ -187,7 +187,7 @@ def _function_of(call: str, folder: Path, modules: dict[str, ModuleType]) -> Cal
 def call_safely(
     function: Callable[..., Any], arguments: tuple[Any, ...], failed: type[PufferflowError]
 ) -> Any:
-    """Return the result of a function of the job; what it raises becomes `failed`, without its words."""
+    """Return the result of a function of the job; an error in it becomes `failed`, without its words."""
     try:
         return function(*arguments)
     except (PufferflowError, KeyboardInterrupt, SystemExit):
@@ -335,7 +335,7 @@ class FileSource(TomlTable, frozen=True):
     options: Options | None = None
 
     def __post_init__(self) -> None:
-        """Refuse none and both, addresses without a reader, and keys that do not apply to a function."""
+        """Refuse neither or both, addresses without a reader, and keys that do not apply to a function."""
         if (self.path is None) == (self.function is None):
             raise UsageError(
                 "The source has a path and a function, or neither.",
@@ -402,7 +402,7 @@ class FileSource(TomlTable, frozen=True):
     def _scanner(self, suffix: str, options: dict[str, Any] | None) -> Scan:
         if self.hive and suffix != ".parquet":
             raise UsageError(
-                f"The path ends in {suffix!r}, and its folders are columns.",
+                f"The path ends in {suffix!r}, and only Parquet files can have folders as columns.",
                 allowed="Parquet files in such folders",
                 instead=FUNCTION,
             )
@@ -432,7 +432,7 @@ class FileSource(TomlTable, frozen=True):
 
     @property
     def _types(self) -> dict[str, pl.DataType]:
-        """The declared types; left out, an engine would guess them from private rows."""
+        """The declared types; without them, an engine would guess types from private rows."""
         if not self.columns:
             raise _undeclared("The types of the columns are not declared")
         return dtypes_of(self.columns)
@@ -451,7 +451,7 @@ def _check_partitions(files: Iterable[str], types: Mapping[str, ColumnType]) -> 
             )
     if len(layouts) > 1:
         raise UsageError(
-            "Some files lie in folders of other columns than the rest.",
+            "Some files lie in folders with other columns than the rest.",
             allowed="folders of the same columns for all files, such as day=…/region=…/",
             instead='path = "data/day=*/region=*/*.parquet", which matches those of one kind',
         )
@@ -459,7 +459,7 @@ def _check_partitions(files: Iterable[str], types: Mapping[str, ColumnType]) -> 
 
 def _undeclared(problem: str) -> UsageError:
     return UsageError(
-        f"{problem}, and would be guessed from private rows.",
+        f"{problem}. Types would be guessed from private rows.",
         allowed="a type for each column",
         instead=COLUMNS,
     )
@@ -474,7 +474,7 @@ def _failed(kind: str) -> PufferflowError:
 def _csv_of(types: Mapping[str, pl.DataType], options: dict[str, Any] | None) -> Scan:
     """Return a reader of CSV files in which each value is read by itself.
 
-    Polars reads dates in the form of the first, so that one row would decide how all others are read.
+    Polars would read dates in the form of the first, so that one row would decide how all others are read.
     """
     texts = {name: pl.String() if kind.is_temporal() else kind for name, kind in types.items()}
     times = [_time_of(name, kind) for name, kind in types.items() if kind.is_temporal()]

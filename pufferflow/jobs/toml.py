@@ -131,13 +131,13 @@ def _too_much(problem: str) -> UsageError:
 
 
 def with_variables(text: str) -> str:
-    """Return a text in which each ${NAME} is what the environment says; passwords need not stand in files."""
+    """Return a text in which each ${NAME} has its value from the environment; passwords need not stand in files."""
 
     def value(match: re.Match[str]) -> str:
         name = match["name"]
         if not os.environ.get(name):
             raise UsageError(
-                f"The environment has no variable {name[:60]!r}, or an empty one, and the job file needs it.",
+                f"The job file needs the environment variable {name[:60]!r}, which is missing or empty.",
                 allowed="variables that are set where the job runs",
                 instead=f"export {name[:60]}=…",
             )
@@ -147,7 +147,7 @@ def with_variables(text: str) -> str:
 
 
 def resolved(text: str) -> str:
-    """Return a text with its variables, or an empty one where the environment lacks one of them."""
+    """Return a text with its variables, or an empty one if the environment lacks one of them."""
     with suppress(UsageError):
         return with_variables(text)
     return ""

@@ -1,14 +1,13 @@
 """Rows along a Markov chain, or jointly Gaussian, in an iteration: the proofs of the loss of its last iterate.
 
-Jointly Gaussian rows in an iteration: each moves by a share of the secret row's movement (M15, M33).
+Jointly Gaussian rows: each moves by a share of the secret row's movement (M15, M33). The movement for any secret row of
+a stretch is at most that if all of the stretch counts as near as its nearest row. For stationary rows the cost is at
+most that of moving later. So a stretch has one bound, and only stretches whose bound is above all others are split
+(branch and bound).
 
-The movement for any secret row of a stretch is at most that if all of the stretch counts as near as its nearest row.
-For stationary rows the cost is at most that of moving later. So a stretch has one bound, and only stretches whose bound
-is above all others are split (branch and bound).
-
-The proofs along a chain: trajectories coupled step by step, so that rows that meet stay together, with amplification
-(M1, M33); (ε₀, δ₀) of each row, carried along the chain (M37); and all iterates in the order of the chain, each of
-which reads one row (M38 (i)).
+There are three proofs along a chain. The first couples trajectories step by step, so that rows that meet stay together,
+with amplification (M1, M33). The second carries (ε₀, δ₀) of each row along the chain (M37). The third takes all
+iterates in the order of the chain, each of which reads one row (M38 (i)).
 """
 
 import heapq
@@ -54,11 +53,13 @@ _INSTEAD = "pf.learning.GaussianRows(pf.GaussianPrior(pf.AR1(0.9)), 2.0, descent
 class GaussianRows(InNotebooks):
     """Jointly Gaussian rows of one group that a descent visits; the secret is any one of them.
 
-    If the secret row moves by `reach`, row r moves by |Cov(X_r, X_i)/Var(X_i)| · reach with probability 1, whatever the
-    mean and the variance: by one translation of all rows, which clipping to a ball or a box does not lengthen. With
-    several columns that have the same covariances in all rows (`across`) reach is the length of the secret row's own
-    movement, in all columns. `rows` are the places of the group's rows among the rows of the descent, in rising order
-    (by default all), `positions` their positions in the prior. Other rows are independent of the group.
+    If the secret row moves by `reach`, row r moves by |Cov(X_r, X_i)/Var(X_i)| · reach with probability 1, for every
+    mean and variance. All rows move by one translation, which clipping to a ball or a box does not lengthen. With
+    several columns that have the same covariances in all rows (`across`), reach is the length of the secret row's own
+    movement, in all columns.
+
+    `rows` are the places of the group's rows among the rows of the descent, in rising order. `positions` are their
+    positions in the prior. By default all rows belong to the group. Other rows are independent of the group.
 
     >>> import pufferflow as pf
     >>> descent = pf.learning.Descent(300, 1.0, noise=1.0, lipschitz=1.0, smoothness=1.0, data_lipschitz=1.0)
@@ -92,7 +93,7 @@ class GaussianRows(InNotebooks):
         places, times = read_places(rows, positions, descent.rows)
         if (np.diff(places) <= 0).any():
             raise UsageError(
-                "Rows that do not rise.",
+                "The rows are not in rising order.",
                 allowed="rows in the order of the descent",
                 instead="rows=[0, 1, 2]",
             )
@@ -142,7 +143,7 @@ class GaussianRows(InNotebooks):
 
     @cached_property
     def _gaps(self) -> bool:
-        """Whether there may be secret rows between those that are visited."""
+        """Whether secret rows may lie between those that are visited."""
         return self.prior.covariance.stationary and bool((np.diff(self.positions) != 1).any())
 
     def _near(self, first: int, last: int) -> Floats:
@@ -162,7 +163,7 @@ class GaussianRows(InNotebooks):
         return np.maximum(*covariance.toward(np.zeros(1), lags))[0]
 
     def _of_stretch(self, first: int, last: int) -> list[Displacements]:
-        """Return displacements each of which costs at least as much as that of any secret row of a stretch."""
+        """Return displacements, each of which costs at least as much as that of any secret row of a stretch."""
         nearest = self.descent.displacements_of([self._moving(self._near(first, last))])
         if first == last or self._gaps:  # with gaps movements do not depend on the lag only
             return [nearest]
@@ -176,9 +177,9 @@ class GaussianRows(InNotebooks):
         )[0]
 
     def _shifted(self, last: int) -> Displacements:
-        """Return the movements if row `last` is the secret, those that may follow an earlier secret moved to the end.
+        """Return the movements if row `last` is the secret, and those of earlier secrets moved to the end.
 
-        If an earlier row is the secret, this has each of its movements, in the same step or in a later one.
+        If an earlier row is the secret, each of its movements is included, in the same step or in a later one.
         """
         ahead = len(self.rows) - 1 - last
         beyond = float(self.descent.moves(self._by_lag[ahead + 1 :] * self.reach).sum()) * (
@@ -253,9 +254,9 @@ class ChainRows(InNotebooks):
     """Rows of one sequence, along a chain, that a descent visits; the secret is the state of any one of them.
 
     `distances[e][f]` is the largest distance between the rows of the states e and f. `rows` are the places of the
-    sequence's rows among the rows of the descent, in the order of the chain (by default all, in the order of visits).
-    `positions` are their times in steps of the chain, which begins at the first of them. Other rows are independent of
-    the sequence. `pairs` are the pairs of states that must be indistinguishable, by default all.
+    sequence's rows among the rows of the descent, in the order of the chain. By default they are all rows, in the order
+    of visits. `positions` are their times in steps of the chain, which begins at the first of them. Other rows are
+    independent of the sequence. `pairs` are the pairs of states that must be indistinguishable, by default all.
 
     >>> import pufferflow as pf
     >>> descent = pf.learning.Descent(rows=40, step_size=0.1, noise=1.0, lipschitz=1.0, smoothness=1.0)
@@ -302,7 +303,7 @@ class ChainRows(InNotebooks):
         )
         if read.shape != (prior.states, prior.states):
             raise UsageError(
-                f"Distances of shape {read.shape} for {prior.states} states.",
+                f"distances has shape {read.shape} for {prior.states} states.",
                 allowed="a number for every two states",
                 instead=_INSTEAD_OF_CHAIN,
             )
@@ -329,7 +330,7 @@ class ChainRows(InNotebooks):
         self.descent.check(iteration)
         if not iteration.gaussian:
             raise Refused(
-                "Rows along a chain under noise that is not Gaussian.",
+                "Rows along a chain need Gaussian noise.",
                 allowed="pf.Gaussian noise",
                 instead="pf.learning.Trajectories, for any noise",
             )
@@ -432,7 +433,7 @@ def _read_pairs(given: Any, states: int) -> Indices:
         or pairs.max() >= states
     ):
         raise UsageError(
-            "Pairs that are not of two states.",
+            "pairs has an entry that is not two states of the chain.",
             allowed=f"numbers below {states}",
             instead="pairs=[(0, 1)]",
         )

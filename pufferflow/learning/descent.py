@@ -33,13 +33,15 @@ _SOME = "[([3, 7], [2.0, 1.0])]"
 class Descent(InNotebooks):
     """W_t = ψ_t(Π(W_{t−1})) + N(0, noise²), ψ_t(v) = v − step_size · (mean gradient over the rows of batch t, at v).
 
-    Rows are visited in a public order, `batch_size` at a time (the last batch of a pass may be smaller), in the same
-    order in each of `passes`. Iterates are projected onto a public convex set K *before* each gradient: noise leads out
-    of K, and gradients are never taken there. On K the loss of each row is convex with second derivatives from
-    `strong_convexity` to `smoothness` in w, its gradient has at most the length `lipschitz` and changes by at most
-    `data_lipschitz` · ‖x − x′‖ with the row. A penalty that is the same for all rows counts in the convexities, not in
-    the last two. Such a step is a contraction if step_size ≤ 2/smoothness; if losses are not `convex`, it expands by up
-    to 1 + step_size · smoothness. All constants are declared, never derived from the rows.
+    Rows are visited in a public order, `batch_size` at a time, in the same order in each of `passes`. The last batch of
+    a pass may be smaller. Iterates are projected onto a public convex set K *before* each gradient: noise leads out of
+    K, and gradients are never taken there.
+
+    On K the loss of each row is convex in w, with second derivatives from `strong_convexity` to `smoothness`. Its
+    gradient has at most the length `lipschitz`, and changes by at most `data_lipschitz` · ‖x − x′‖ with the row. A
+    penalty that is the same for all rows counts in the convexities, not in these two. Such a step is a contraction if
+    step_size ≤ 2/smoothness. If losses are not `convex`, it expands by up to 1 + step_size · smoothness. All constants
+    are declared, never derived from the rows.
 
     >>> import pufferflow as pf
     >>> descent = pf.learning.Descent(rows=10, step_size=0.5, noise=1.0, lipschitz=1.0, smoothness=1.0)
@@ -92,7 +94,7 @@ class Descent(InNotebooks):
             )
         if not self.convex and self.strong_convexity:
             raise UsageError(
-                "A strongly convex loss that is not convex.",
+                "strong_convexity is above 0, and convex is False.",
                 allowed="one of them",
                 instead="convex=True",
             )
@@ -117,27 +119,27 @@ class Descent(InNotebooks):
         return Iteration(self.steps_per_pass * self.passes, Gaussian(self.noise), self.contraction)
 
     def check(self, iteration: Iteration) -> None:
-        """Refuse an iteration whose steps are not those of the descent: their number, norm or contraction.
+        """Refuse an iteration whose steps are not those of the descent, by number, norm or contraction.
 
         Steps that contract less than the descent's do are allowed: they bound it as well.
         """
         steps = self.steps_per_pass * self.passes
         if iteration.steps != steps:
             raise UsageError(
-                f"An iteration of {iteration.steps} steps, and the descent has {steps}.",
-                allowed="the same steps, with whatever noise",
+                f"The iteration has {iteration.steps} steps, and the descent has {steps}.",
+                allowed="the same steps, with any noise",
                 instead="descent.iteration",
             )
         if float(iteration.contractions.min()) < self.contraction:
             raise UsageError(
                 f"An iteration with the contraction {in_few_digits(float(iteration.contractions.min()))}, and steps of "
                 f"the descent have {in_few_digits(self.contraction)}.",
-                allowed="contractions that are not below the descent's",
+                allowed="contractions of at least the descent's",
                 instead="descent.iteration, or contraction=descent.contraction",
             )
         if iteration.dimension > 1 and not iteration.gaussian:
             raise Refused(
-                "A descent in several dimensions under noise whose norm is not that of gradients.",
+                "A descent in several dimensions needs Gaussian noise, whose norm is that of gradients.",
                 allowed="pf.Gaussian noise, or dimension=1",
                 instead="descent.iteration",
             )
@@ -145,7 +147,7 @@ class Descent(InNotebooks):
     def displacements(self, distances: Any) -> Displacements:
         """Return how far steps move if rows move by these distances: of shape (rows,) or (pairs of secrets, rows).
 
-        Rows that stay have the distance 0; ∞ is any distance at all. A step moves by the mean over its batch of
+        A row that stays has the distance 0; ∞ stands for every distance. A step moves by the mean over its batch of
         min(2·step_size·lipschitz, step_size·data_lipschitz·distance), in every pass.
         """
         allowed = f"numbers >= 0, one for each of the {self.rows} rows"
@@ -154,7 +156,7 @@ class Descent(InNotebooks):
         )
         if read.ndim != 2 or read.shape[1] != self.rows:
             raise UsageError(
-                f"Distances of shape {read.shape}.",
+                f"distances has shape {read.shape}.",
                 allowed=allowed,
                 instead="distances=[0.0, 2.0, …]",
             )
@@ -170,11 +172,11 @@ class Descent(InNotebooks):
             for one in listed(moved, "moved", _MOVED, _SOME)
         ]
         if not pairs or any(len(pair) != 2 for pair in pairs):
-            raise UsageError("No pairs of rows and distances.", allowed=_MOVED, instead=_SOME)
+            raise UsageError("No row and distance is given.", allowed=_MOVED, instead=_SOME)
         return Displacements.of_parts([self._steps_moved(*pair) for pair in pairs])
 
     def independent_rows(self, distance: float = math.inf) -> Displacements:
-        """Return the displacement that loses most if any one row moves by up to a distance, and no other: the last."""
+        """Return the displacement that loses most if one row moves by up to a distance: that of the last row."""
         return self.displacements_of([([self.rows - 1], [distance])])
 
     def all_rows(self, distance: float = math.inf) -> Displacements:
@@ -188,7 +190,7 @@ class Descent(InNotebooks):
         whole = rows.dtype.kind in "iu" and rows.ndim == 1 and rows.shape == lengths.shape
         if not whole or (np.diff(rows) <= 0).any() or (rows < 0).any() or (rows >= self.rows).any():
             raise UsageError(
-                "Rows that move which are no rows, or not given once and in rising order.",
+                "A moved row is not a row of the descent, is given twice, or is out of order.",
                 allowed=f"rising numbers from 0 to {self.rows - 1}, and a distance for each",
                 instead=_SOME,
             )
@@ -205,7 +207,7 @@ class Descent(InNotebooks):
         return self.rows - (self.steps_per_pass - 1) * self.batch_size
 
     def capped(self, distance: float) -> bool:
-        """Whether a row that moves by this distance moves its step by as much as any row can."""
+        """Whether a row that moves by this distance moves its step as far as any row can."""
         return bool(self.data_lipschitz * distance > 2 * self.lipschitz)
 
     def each_row(self, rows: Indices, distance: float) -> Displacements:
@@ -238,13 +240,13 @@ def read_places(rows: Any, positions: Any, most: int) -> tuple[Indices, Floats]:
     )
     if places.ndim != 1 or not len(places) or places.dtype.kind not in "iu":
         raise UsageError(
-            "The rows are no list of whole numbers.",
+            "The rows are not a list of whole numbers.",
             allowed="places of rows",
             instead="rows=[0, 1, 2]",
         )
     if len(np.unique(places)) != len(places) or places.min() < 0 or places.max() >= most:
         raise UsageError(
-            f"Rows that are not among the {most} rows of the descent, or there twice.",
+            f"A row is not among the {most} rows of the descent, or is given twice.",
             allowed=f"different whole numbers from 0 to {most - 1}",
             instead="rows=[0, 1, 2]",
         )
@@ -260,5 +262,5 @@ def read_places(rows: Any, positions: Any, most: int) -> tuple[Indices, Floats]:
         or not np.isfinite(times).all()
         or not (np.diff(times) > 0).all()
     ):
-        raise UsageError("Positions that do not rise.", allowed=allowed, instead=instead)
+        raise UsageError("The positions are not in rising order.", allowed=allowed, instead=instead)
     return places.astype(np.intp), times

@@ -1,9 +1,9 @@
 """The movements of an iteration's steps by inputs between two secrets: fixed, as pairs, or along one coupling.
 
 A row moves by a share of the range of each column: the secret row by all of it, others by prior and coupling. Of
-independent rows one moves; Gaussian rows are translated, each by its correlation with the secret row; otherwise all
-rows of a group may move in any way. The `length` of a share is the movement of a statistic or a gradient, which grows
-with it; lengths add over the rows that a step reads.
+independent rows one moves. Gaussian rows are translated, each by its correlation with the secret row. Under any other
+prior all rows of a group may move in any way. The `length` of a share is the movement of a statistic or a gradient,
+which grows with it. Lengths add over the rows that a step reads.
 """
 
 import math
@@ -73,7 +73,7 @@ class Displacements(InNotebooks):
             "uu",
         ):
             raise UsageError(
-                "Displacements that are no arrays.",
+                "The displacements are not arrays.",
                 allowed=_ALLOWED,
                 instead="pf.learning.Displacements.of",
             )
@@ -86,7 +86,7 @@ class Displacements(InNotebooks):
         )
         if not whole or kinds[2] not in "iuf":
             raise UsageError(
-                "Displacements whose steps, sizes and beginnings do not fit each other.",
+                "The steps, sizes and beginnings of displacements do not fit each other.",
                 allowed=_ALLOWED,
                 instead="pf.learning.Displacements.of",
             )
@@ -95,12 +95,14 @@ class Displacements(InNotebooks):
         )
         if not (self.sizes >= 0).all():
             raise UsageError(
-                "Displacements with a NaN or a number below 0.", allowed=_ALLOWED, instead=_INSTEAD
+                "The displacements have a NaN or a number below 0.",
+                allowed=_ALLOWED,
+                instead=_INSTEAD,
             )
         begins = np.isin(np.arange(1, len(self.at)), self.first)
         if (self.at < 0).any() or not ((np.diff(self.at) > 0) | begins).all():
             raise UsageError(
-                "Displacements whose steps do not rise from 0 on.",
+                "The steps of a displacement do not rise from 0 on.",
                 allowed="each step once",
                 instead="Displacements.of",
             )
@@ -112,7 +114,7 @@ class Displacements(InNotebooks):
 
     @property
     def owner(self) -> Indices:
-        """The displacement that each size is of."""
+        """The displacement to which each size belongs."""
         return np.repeat(np.arange(self.count), np.diff(self.first))
 
     @classmethod
@@ -122,7 +124,7 @@ class Displacements(InNotebooks):
         read = np.atleast_2d(read_sizes(given, "The displacements", _ALLOWED, _INSTEAD))
         if read.ndim != 2 or read.shape[1] != steps or not len(read):
             raise UsageError(
-                f"Displacements of shape {read.shape} for {steps} steps.",
+                f"The displacements have shape {read.shape} for {steps} steps.",
                 allowed=_ALLOWED,
                 instead=_INSTEAD,
             )
@@ -157,9 +159,9 @@ class Displacements(InNotebooks):
 class Trajectories(InNotebooks):
     """A coupling of whole trajectories under two secrets: pairs of them, their probabilities, and their movements.
 
-    Row k of `sizes` has ‖ψ_t(w, x_t) − ψ_t(w, x′_t)‖, at most, for each step t of the k-th pair (x, x′), whose
-    probability is `masses[k]`. The pairs have to be of one coupling of whole trajectories: steps that are coupled one
-    by one prove nothing (`Marginals`).
+    Row k of `sizes` bounds ‖ψ_t(w, x_t) − ψ_t(w, x′_t)‖ for each step t of the k-th pair (x, x′). Its probability is
+    `masses[k]`. The pairs must be those of one coupling of whole trajectories. Steps that are coupled one by one prove
+    nothing (`Marginals`).
 
     >>> sizes = [[0, 1], [0, 1]]  # X₁ = Z and X₂ = Z ⊕ S: whatever Z is, the secret moves the second step
     >>> Trajectories(sizes, [0.5, 0.5]).displacements.count
@@ -193,7 +195,7 @@ class Trajectories(InNotebooks):
 class Marginals(InNotebooks):
     """The laws of each step's input under two secrets, each by itself (RPP Theorem 5.2, as corrected by M33).
 
-    Laws of single steps bound the loss only if the inputs of different steps are independent given the secret, and
+    Laws of single steps bound the loss only if the inputs of different steps are independent given the secret.
     `independent_given_secret=True` declares that they are. Correlated inputs can hide the secret at each step and still
     reveal it together (X₁ = Z, X₂ = Z ⊕ S). Step t then moves by `lipschitz` · W_∞ of its two laws.
 
@@ -215,14 +217,14 @@ class Marginals(InNotebooks):
     ) -> None:
         if independent_given_secret is not True:
             raise Refused(
-                "Laws of single steps whose inputs may depend on each other given the secret: they bound nothing.",
+                "Laws of single steps bound nothing if inputs may depend on each other given the secret.",
                 allowed="inputs that are independent given the secret, or a coupling of whole trajectories",
                 instead="pf.learning.Trajectories(sizes, masses), or pf.learning.Trajectories.between(mu, nu)",
             )
         first, second = _laws(left, "left"), _laws(right, "right")
         if len(first) != len(second):
             raise UsageError(
-                f"Laws of {len(first)} steps and of {len(second)}.",
+                f"One list has laws of {len(first)} steps, the other of {len(second)}.",
                 allowed="two laws for each step",
                 instead="[mu], [nu]",
             )
@@ -268,7 +270,7 @@ def read_size(given: object, name: str, instead: str) -> float:
 
 
 def read_array(given: object, name: str, allowed: str, instead: str) -> Array:
-    """Return an array of whatever type."""
+    """Return an array of any type."""
     try:
         return np.asarray(cast(Any, given))
     except ValueError as error:
@@ -428,7 +430,7 @@ def _of_sequence(
 ) -> Iterator[tuple[Indices, Floats]]:
     """Yield the displacements in a long sequence: rows far from the secret count as if they were read last of all.
 
-    If they are read later, the last iterate moves farther (M34), so that is an upper bound. Their distances count as
+    If rows are read later, the last iterate moves farther (M34), so that is an upper bound. Their distances count as
     multiples of the smallest gap between rows, so their lengths are upper bounds too.
     """
     gap = float(np.diff(positions).min())

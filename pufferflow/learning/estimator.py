@@ -1,7 +1,7 @@
 """The base of private estimators: model, scenario, guarantee, and the interface of scikit-learn.
 
-`fit(frame, y="column")` takes a table under a scenario. Arrays have neither groups nor times, so they are accepted only
-if rows are independent or may depend on each other in any way.
+`fit(frame, y="column")` takes a table under a scenario. Arrays have no groups and no times. They are accepted only if
+rows are independent, or may depend on each other in any way.
 """
 
 import abc
@@ -82,7 +82,7 @@ class Estimator(BaseEstimator):
         """Return an unfitted copy with the same settings and the same account, which charges each fit."""
         if any(isinstance(caller, _SEARCH) for caller in _fitting()):
             raise Refused(
-                "A search over settings by scores on private rows: their choice depends on them, and is not counted.",
+                "A search over settings by scores on private rows is refused: what the choice reveals is not counted.",
                 allowed="settings that follow from public numbers, or that were found on a public reference",
                 instead="model.plan(frame, y=…).expected_error for each of the settings",
             )
@@ -118,7 +118,7 @@ def read_features(model: Estimator, X: Any) -> Floats:  # noqa: N803
 
 
 def r2(truth: Any, predicted: Array, weights: Any) -> float:
-    """Return the share of the variance that is explained."""
+    """Return R², the share of the variance that is explained."""
     return float(r2_score(truth, predicted, sample_weight=weights))
 
 
@@ -128,7 +128,7 @@ def accuracy(truth: Any, predicted: Array, weights: Any) -> float:
 
 
 def check_steps() -> None:
-    """Refuse a fit inside a pipeline, of which another step learns from the rows that the model is fitted to."""
+    """Refuse a fit inside a pipeline in which another step learns from the private rows."""
     for name, step in (one for caller in _fitting() for one in _steps_beside(caller)):
         if _learns(step):
             raise Refused(
@@ -150,7 +150,7 @@ def _steps_beside(caller: Any) -> list[tuple[str, Any]]:
 
 
 def _learns(step: Any) -> bool:
-    """Return whether a step learns more of rows than their number of columns."""
+    """Return whether a step learns more from rows than their number of columns."""
     if step is None or isinstance(step, str | PolynomialFeatures | FrozenEstimator):
         return False
     return bool(cast(Any, get_tags(step)).requires_fit)
@@ -166,8 +166,8 @@ def _fitting() -> Iterator[object]:
 
 
 _ARRAYS = (
-    "a frame and the name of its target, model.fit(frame, y='pay'), under a scenario; or arrays X and y where rows are "
-    "independent or may depend in any way"
+    "model.fit(frame, y='pay') under a scenario; or arrays X and y, whose rows are independent or may depend on each "
+    "other in any way"
 )
 
 
@@ -214,7 +214,7 @@ class PrivateModel(Estimator, abc.ABC):
         return plan
 
     def fit(self, X: Any, y: Any = None, *, id: str | None = None) -> Self:  # noqa: A002, N803 - public names
-        """Fit the model to private rows, with noise; with an account each fit is charged, except one with a known id.
+        """Fit the model to private rows, with noise; an account charges each fit, except one with a known id.
 
         `X` is a frame and `y` the name of its target column, or both are arrays.
         """
@@ -258,7 +258,7 @@ class PrivateModel(Estimator, abc.ABC):
         own = np.append(np.ravel(self.intercept_), np.ravel(self.coef_))
         if len(own) != len(columns.names):
             raise UsageError(
-                "A warm start from a model of other features.",
+                "A warm start needs a model of the same features.",
                 allowed="the same features",
                 instead="clone(model)",
             )
@@ -281,7 +281,7 @@ class PrivateModel(Estimator, abc.ABC):
         if isinstance(y, str):
             if self.scenario is None:
                 raise UsageError(
-                    "A frame without a scenario.",
+                    "A frame needs a scenario.",
                     allowed="a scenario with the secret, the prior and the public columns",
                     instead=f"{type(self).__name__}(pf.Scenario(…), pf.Approx(1.0, 1e-6))",
                 )
@@ -290,7 +290,7 @@ class PrivateModel(Estimator, abc.ABC):
             y is None and (isinstance(X, pl.DataFrame) or arrow_table(X) is not None)
         ):
             raise UsageError(
-                "The target y is left out, or is no name.",
+                "The target y is left out, or is not a name.",
                 allowed=_ARRAYS,
                 instead="model.fit(frame, y='pay')",
             )
@@ -328,7 +328,7 @@ class PrivateModel(Estimator, abc.ABC):
             or given.public
         ):
             raise UsageError(
-                "Arrays under a scenario with groups, an order or public columns: arrays have neither units nor times.",
+                "The scenario has groups, an order or public columns, and arrays have no units or times.",
                 allowed=_ARRAYS,
                 instead="model.fit(frame, y='column')",
             )
@@ -344,7 +344,7 @@ class PrivateModel(Estimator, abc.ABC):
         """Return the columns of arrays with their declared bounds."""
         if self.bounds is None:
             raise UsageError(
-                "Arrays without a scenario and without bounds: they are never taken from private rows.",
+                "Arrays without a scenario need bounds: we do not compute them from private rows.",
                 allowed="bounds=(low, high) for all features, a list of pairs, or a mapping; and the target's",
                 instead="bounds=(0, 10), target_bounds=(0, 1)",
             )

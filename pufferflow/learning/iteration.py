@@ -1,6 +1,6 @@
 """A noisy iteration, and the largest shift or loss under a guarantee that its noise is calibrated for.
 
-The last iterate of a descent amounts to one Gaussian shift (M34), and so do sums with Gaussian noise (M10).
+The last iterate of a descent is equivalent to one Gaussian shift (M34). So are sums with Gaussian noise (M10).
 """
 
 import math
@@ -32,10 +32,10 @@ _INSTEAD = "pf.learning.Iteration(steps=100, noise=pf.Gaussian(1.0))"
 class Iteration(InNotebooks):
     """The steps W_t = ψ_t(W_{t−1}, x_t) + N_t, t = 1 … T, of which the last iterate alone is published (RPP Def. 5.1).
 
-    Each ψ_t is `contraction`-Lipschitz in the iterate: one number, or one per step; `math.inf` for a step without a
-    known bound. N_t is fresh noise, independent in each of the `dimension` coordinates: one noise, or one per step.
-    Distances between iterates and Lipschitz constants are in the norm of the noise (2 for Gaussian, 1 for Laplace
-    noise); in one dimension both are the same. The first iterate does not depend on the data.
+    Each ψ_t is `contraction`-Lipschitz in the iterate. Give one number, or one per step; `math.inf` is for a step
+    without a known bound. N_t is fresh noise, independent in each of the `dimension` coordinates: one noise, or one per
+    step. Distances between iterates and Lipschitz constants are in the norm of the noise: 2 for Gaussian, 1 for Laplace
+    noise. In one dimension both are the same. The first iterate does not depend on the data.
 
     >>> import pufferflow as pf
     >>> pf.learning.Iteration(steps=100, noise=pf.Gaussian(0.5), contraction=0.99)
@@ -100,13 +100,13 @@ def _read_noises(given: object, steps: int) -> tuple[tuple[Noise, ...], Indices]
     scales = [noise.scale for noise in noises]
     if min(scales) == 0:
         raise UsageError(
-            "A step without noise.",
+            "A step has no noise.",
             allowed=allowed,
             instead="joining it to the next step that has noise, as one ψ",
         )
     if max(scales) / _APART > min(scales):
         raise UsageError(
-            "Noises of scales too far apart for floats.",
+            "The scales of the noises are too far apart for floats.",
             allowed="scales within 1e100 of each other",
         )
     return tuple(noises), np.array(places if len(noises) > 1 else [0], dtype=np.intp)
@@ -117,7 +117,7 @@ def _read_contractions(given: object, steps: int) -> Floats:
     read = np.atleast_1d(read_sizes(given, "The contractions", allowed, "contraction=1.0"))
     if read.shape not in ((1,), (steps,)):
         raise UsageError(
-            f"Contractions of shape {read.shape} for {steps} steps.",
+            f"contraction has shape {read.shape} for {steps} steps.",
             allowed=allowed,
             instead="contraction=1",
         )
@@ -147,7 +147,7 @@ def deviations_of(promise: Guarantee) -> float:
     """
     if isinstance(promise, Pure):
         raise Refused(
-            "A pure guarantee, and Gaussian noise keeps none.",
+            "Gaussian noise cannot keep a pure guarantee.",
             allowed="guarantees with a delta, pf.Zcdp, pf.Gdp or Rényi orders",
             instead=f"epsilon={promise.epsilon:g}, delta=1e-6, which is pf.Approx({promise.epsilon:g}, 1e-6); or "
             "pf.learning.PrivateRidge, of sums with Laplace noise",

@@ -1,8 +1,8 @@
 """The loss of the last iterate of a noisy iteration about a secret, by the proofs that apply (M33, M34).
 
 Any coupling of the laws of whole trajectories proves a loss. The loss of the worst pair is reduced by a search over the
-pairs that may be used (bottleneck transport), the mean loss by transport at the price of each pair (exponential
-transport).
+pairs that may be used (bottleneck transport). The mean loss is reduced by transport at the price of each pair
+(exponential transport).
 """
 
 import math
@@ -83,8 +83,8 @@ class TrajectoryLaws(InNotebooks):
         """Return the loss of the worst pair of a coupling, and of the mean over all pairs."""
         if not iteration.gaussian or self.left.dimension != iteration.steps:
             raise Refused(
-                "Laws of trajectories whose steps, or whose noise, are not those of the iteration.",
-                allowed="Gaussian noise, and a coordinate for each step",
+                "The laws of trajectories need Gaussian noise and a coordinate for each step of the iteration.",
+                allowed="an iteration with Gaussian noise, and as many coordinates as steps",
                 instead="pf.learning.Trajectories, a coupling that is known",
             )
         shifts = self._shifts(iteration)
@@ -163,11 +163,14 @@ class IterationLoss(InNotebooks):
 def iteration_loss(iteration: Iteration, moved: Any, kind: AnyGuaranteeFamily) -> IterationLoss:
     """Return the least loss for which the last iterate provably keeps a guarantee of a kind, rounded up.
 
-    `moved` is the movement of the steps between two secrets: an array of displacements with a column per step and a row
-    per pair of secrets, `pf.learning.Displacements`, a coupling of whole trajectories (`pf.learning.Trajectories`, or a
-    list with one per pair of secrets), `pf.learning.TrajectoryLaws`, `pf.learning.GaussianRows`,
-    `pf.learning.ChainRows`, or `pf.learning.Marginals` of inputs that are independent given the secret. If several
-    proofs apply, the least loss counts.
+    `moved` is the movement of the steps between two secrets, in one of these forms. If several proofs apply, the least
+    loss counts.
+
+    - an array of displacements, with a column per step and a row per pair of secrets, or `pf.learning.Displacements`
+    - a coupling of whole trajectories: `pf.learning.Trajectories`, or a list with one per pair of secrets
+    - `pf.learning.TrajectoryLaws`, `pf.learning.GaussianRows` or `pf.learning.ChainRows`
+    - `pf.learning.Marginals`, of inputs that are independent given the secret
+
     `kind` is a guarantee without its loss, as for `pf.loss`. The first iterate and the noise are not published.
 
     >>> import pufferflow as pf
@@ -205,7 +208,7 @@ def iteration_loss(iteration: Iteration, moved: Any, kind: AnyGuaranteeFamily) -
 def _check_kind(iteration: Iteration, kind: GuaranteeFamily) -> None:
     if isinstance(kind.example, Pure) and iteration.gaussian:
         raise Refused(
-            "A pure guarantee with Gaussian noise, which has no pure loss.",
+            "Gaussian noise cannot keep a pure guarantee.",
             allowed="guarantees with a delta, of Rényi orders, pf.Zcdp or pf.Gdp; or Laplace noise in one dimension",
             instead="pf.Approx.of(delta=1e-6)",
         )
@@ -248,7 +251,7 @@ def _of_couplings(
         )
         if coupling.steps != iteration.steps:
             raise UsageError(
-                f"Trajectories of {coupling.steps} steps for an iteration of {iteration.steps}.",
+                f"The trajectories have {coupling.steps} steps, and the iteration has {iteration.steps}.",
                 allowed="a size for each step",
                 instead=f"pf.learning.Iteration(steps={coupling.steps}, …)",
             )

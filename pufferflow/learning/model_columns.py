@@ -1,20 +1,20 @@
 """The columns of a model, scaled by public bounds, the private rows read once, and losses of linear models on them.
 
-A row is (z, y): features within [−1, 1], with a 1 for the intercept, of length at most B; a target in [−1, 1], or −1
-and 1 for two classes. Weights are in the ball of radius W. Each loss is convex and β-smooth; its gradient has at most
-the length `lipschitz` and changes by at most `by_features`·‖z − z′‖ + `by_target`·|y − y′| with the row.
+A row is (z, y). The features z are within [−1, 1], with a 1 for the intercept, of length at most B. The target y is in
+[−1, 1], or −1 and 1 for two classes. Weights are in the ball of radius W. Each loss is convex and β-smooth. Its
+gradient has at most the length `lipschitz`, and changes by at most `by_features`·‖z − z′‖ + `by_target`·|y − y′| with
+the row.
 
-A gradient is a slope times z, so cutting its length to c cuts the slope to c/‖z‖. That is still a slope that rises with
-w·z: of a loss that becomes linear, as Huber's does. So it stays convex and as smooth, and the cut gradient is the
+A gradient is a slope times z, so cutting its length to c cuts the slope to c/‖z‖. The cut slope still rises with w·z:
+it is that of a loss that becomes linear, as Huber's does. So it stays convex and as smooth. The cut gradient is the
 projection of the gradient onto a ball, which does not increase distances.
 
-A sensitive column has the bounds of its domain in the scenario, a public one those declared in `bounds`; none is ever
+A sensitive column has the bounds of its domain in the scenario, a public one those declared in `bounds`. None is ever
 taken from the rows. Values outside are read as the nearest bound.
 
-The private rows of a model as its mechanism reads them: once, scaled to [−1, 1], and only if they are those planned.
-
-Sums read them in any order, some at a time. A descent reads them in the order of its steps, from memory or from a
-private file (`engines.model_rows`).
+The mechanism of a model reads the private rows once, scaled to [−1, 1], and only if they are those planned. Sums read
+them in any order, some at a time. A descent reads them in the order of its steps, from memory or from a private file
+(`engines.model_rows`).
 """
 
 import math
@@ -77,7 +77,7 @@ class Objective:
 
     @property
     def by_target(self) -> float:
-        """The change of gradients with the target: from −1 to 1 a logistic one by z."""
+        """The change of gradients with the target; that of a logistic loss from −1 to 1 is z."""
         if self.name == "logistic":
             return self.length / 2 * _SLACK
         return self.length * _SLACK
@@ -105,7 +105,7 @@ class Objective:
         )
 
     def moved(self, features: Floats, targets: Floats) -> Floats:
-        """Return how far the gradient of a row moves with it, at most."""
+        """Return how far the gradient of a row moves with the row, at most."""
         most = 2 * self.lipschitz
         return np.minimum(self.by_features * features + self.by_target * targets, most) * _SLACK
 
@@ -190,7 +190,7 @@ def read_columns(
 def _check_secret(request: Request) -> None:
     if isinstance(request.scenario.secret, Presence):
         raise Refused(
-            "A model under a scenario that hides whether rows are there: their number is private, and a model uses it.",
+            "A model uses the number of rows, and the scenario hides it (pf.Presence).",
             allowed="a scenario whose rows are public, with pf.Secret",
             instead="pf.Secret for the columns of the model",
         )
@@ -220,7 +220,7 @@ def _features(
 def _declared(
     request: Request, given: object, names: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
-    """Return the declared bounds of public features; those of hidden ones have to be those of their domains."""
+    """Return the declared bounds of public features; bounds of hidden ones must be those of their domains."""
     public = [name for name in names if name not in request.domains]
     if given is None or isinstance(given, Mapping):
         known = cast(Mapping[str, Any], {} if given is None else given)
@@ -301,7 +301,7 @@ def read_pair(given: object, name: str) -> tuple[float, float]:
     )
     if len(ends) != 2:
         raise UsageError(
-            f"{name} is no pair of numbers.", allowed=_BOUNDS, instead=f"{name}=(0, 1)"
+            f"{name} is not a pair of numbers.", allowed=_BOUNDS, instead=f"{name}=(0, 1)"
         )
     low, high = (
         finite_number(end, name, allowed=_BOUNDS, instead=f"{name}=(0, 1)") for end in ends
@@ -392,11 +392,11 @@ class RowsInOrder(Protocol):
 
     @property
     def columns(self) -> int:
-        """The number of numbers of a row."""
+        """How many numbers a row has."""
         ...
 
     def read(self, low: int, high: int) -> Floats:
-        """Return the rows from one place up to another; they are not to be changed."""
+        """Return the rows from one place up to another; callers must not change them."""
         ...
 
 

@@ -1,11 +1,11 @@
 """A planned model: the proofs that apply under its prior, its noise, guarantee, cost and certificate.
 
 Under every prior the noise may hide the movement along a coupling (`Coupling`). Along a chain it may instead hide the
-movement of a single row by fewer deviations, so that all rows that depend on it are hidden too (M37, M38). The least
-noise counts.
+movement of a single row by fewer deviations. That hides all rows that depend on it too (M37, M38). The least noise
+counts.
 
-The movement of a model between two secrets is measured in the deviations of one Gaussian (or in ε, for Laplace noise),
-along one coupling of whole data sets. So an account adds it to other releases along that coupling (M24).
+The movement of a model between two secrets is measured along one coupling of whole data sets. Its unit is the deviation
+of one Gaussian, or ε for Laplace noise. So an account adds it to other releases along that coupling (M24).
 """
 
 import abc
@@ -84,7 +84,7 @@ class ModelBelief:
 
     @property
     def exact(self) -> bool:
-        """Whether the proofs use all that is known of the prior."""
+        """Whether the proofs use everything that is known about the prior."""
         return self.coupling.exact or self.chained is not None
 
     def carried(
@@ -97,8 +97,8 @@ class ModelBelief:
     ) -> Carried:
         """Return the proof that needs the least noise; `length` is the movement along a coupling at noise of scale 1.
 
-        Lengths are deviations of Gaussian noise, or ε of Laplace noise if `pure`; the share `spare` of every budget is
-        unused.
+        Lengths are deviations of Gaussian noise, or ε of Laplace noise if `pure`. The share `spare` of every budget
+        stays unused.
         """
         group = length(self.coupling)
         ways = [
@@ -122,7 +122,7 @@ class ModelBelief:
         ]
         if not possible:
             raise Refused(
-                "A guarantee so strong that a grid costs all of it.",
+                "The guarantee is so strong that rounding to a grid uses all of it.",
                 allowed="weaker guarantees",
                 instead="fewer features; for a descent fewer batches or passes",
             )
@@ -482,14 +482,14 @@ class ModelPlan(BasePlan[ModelTraining]):
         return self.mechanism.expected_error
 
     def release(self, account: CostAccount | None = None, id: str | None = None) -> Release:  # noqa: A002 - the public name
-        """Read the private rows once and return noisy coefficients; with an account charged before that.
+        """Read the private rows once and return noisy coefficients; an account is charged before that.
 
         The same id gives the same coefficients, and costs once.
         """
         return publish(self, ReleaseInMemory(), account, id)
 
     def __reduce__(self) -> Any:
-        """Return what a pickle keeps, as that of a fitted estimator does: the plan of an empty table."""
+        """Return what a pickle keeps, as for a fitted estimator: the plan of an empty table."""
         mechanism, table = self.mechanism, self.mechanism.table
         engine = without_rows(self.request.engine)
         known = replace(table, rows=replace(table.rows, engine=engine))
@@ -498,7 +498,7 @@ class ModelPlan(BasePlan[ModelTraining]):
 
 
 def in_own_units(columns: ModelColumns, scaled: Floats) -> Floats:
-    """Return coefficients of scaled columns in the columns' own units; of a classifier the target stays scaled."""
+    """Return coefficients of scaled columns in the columns' own units; the target of a classifier stays scaled."""
     half, middle = (1.0, 0.0) if columns.classes else (columns.half[-1], columns.middle[-1])
     slopes = scaled[1:] * half / columns.half[:-1]
     return np.append(scaled[0] * half + middle - slopes @ columns.middle[:-1], slopes)

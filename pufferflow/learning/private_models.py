@@ -51,8 +51,9 @@ def descent_of(  # noqa: PLR0913 - the settings of a descent
 ) -> Training:
     """Return a descent for public facts; batches times passes are the steps that it takes to converge.
 
-    A row of the last batch is hidden by the noise of one step only, and those of earlier passes by many. With as many
-    passes as batches all but the last cost as much as that one, and noise is that of all rows read at once.
+    A row of the last batch is hidden by the noise of one step only, a row of earlier passes by that of many.
+    With as many passes as batches, all passes but the last together cost as much as that one. The noise is then that of
+    all rows read at once.
     """
     count = len(facts.columns.features)
     longest = math.sqrt(count) if row_norm is None else _positive(row_norm, "row_norm")
@@ -115,7 +116,7 @@ def _positive(given: object, name: str) -> float:
 def _whole(given: Any, name: str) -> int:
     if given == 0:
         raise UsageError(
-            f"{name} is {quoted(given)}: no row is read.",
+            f"{name} is {quoted(given)}, so no row would be read.",
             allowed="a whole number >= 1",
             instead=f'{name}="auto"',
         )
@@ -136,14 +137,14 @@ class PrivateRegressor(RegressorMixin, PrivateModel):
         return self._scores(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """Return R² on rows; of private rows it is not private, and only their owner may look at it."""
+        """Return R² on rows. Of private rows the score is not private: only their owner may see it."""
         truth = column_of(X.lazy(), y) if isinstance(y, str) else y
         return r2(truth, self.predict(X), sample_weight)
 
     def _target_secret(self, name: str) -> Secret:
         if self.target_bounds is None:
             raise UsageError(
-                "Arrays without target_bounds.",
+                "Arrays need target_bounds.",
                 allowed="a pair (low, high)",
                 instead="target_bounds=(0, 1)",
             )
@@ -154,11 +155,12 @@ class PrivateRegressor(RegressorMixin, PrivateModel):
 class PrivateRidge(PrivateRegressor):
     """Ridge regression whose coefficients keep a guarantee about rows that may depend on each other.
 
-    Noise is added to the sums of products X'X, X'y of columns that a scenario hides (public ones have none), or to the
-    steps of a descent. `solver="auto"` takes the one with the smaller expected error, by public numbers, and `plan` and
-    `certificate_` name it. The guarantee is a `guarantee`, or an `epsilon` without a `delta` or with one. `alpha`
-    penalises the coefficients of columns scaled to [−1, 1]; None takes the value with the least sum of bias and noise,
-    by public numbers. `bounds` are those of features that no domain has: a pair for all, a list of pairs, or a mapping.
+    Noise is added to the sums of products X'X, X'y of the hidden columns (public ones need none), or to the steps of a
+    descent. `solver="auto"` takes the one with the smaller expected error, by public numbers. `plan` and `certificate_`
+    name it. The guarantee is a `guarantee`, or an `epsilon` with or without a `delta`.
+
+    `alpha` penalises the coefficients of columns scaled to [−1, 1]. None takes the value with the least sum of bias and
+    noise, by public numbers. `bounds` are for features without a domain: a pair for all, a list of pairs, or a mapping.
 
     >>> import numpy as np, polars as pl, pufferflow as pf
     >>> rng = np.random.default_rng(1)
@@ -335,13 +337,14 @@ class _Descending(PrivateModel):
 class PrivateSGDRegressor(_Descending, PrivateRegressor):
     """Linear regression by noisy descent: squares, with a penalty ridge, or Huber's loss.
 
-    Columns are scaled to [−1, 1] by their bounds. All constants follow from these, `radius` (of the ball of weights),
-    `row_norm` (to which rows of features are cut), and `clip` (to which the gradient of each row is cut: noise is
-    proportional to it; None cuts none), never from the rows. Noise is calibrated for the last iterate: the noise of all
-    later steps hides the movement by a row. Settings that are "auto" follow from the number of rows and columns. The
-    guarantee is a `guarantee`, or an `epsilon` with a `delta`; a descent keeps no pure one. `width` is where Huber's
-    loss becomes linear, in units of half the target's range. `bounds` are those of features that no domain has: a pair
-    for all, a list of pairs, or a mapping.
+    Columns are scaled to [−1, 1] by their bounds. All constants follow from these and from three settings, never from
+    the rows. `radius` is that of the ball of weights. `row_norm` is the length to which rows of features are cut.
+    `clip` is the length to which the gradient of each row is cut: noise is proportional to it; None cuts none.
+
+    Noise is calibrated for the last iterate: the noise of all later steps hides the movement by a row. Settings that
+    are "auto" follow from the number of rows and columns. The guarantee is a `guarantee`, or an `epsilon` with a
+    `delta`; a descent keeps no pure one. `width` is where Huber's loss becomes linear, in units of half the target's
+    range. `bounds` are for features without a domain: a pair for all, a list of pairs, or a mapping.
 
     >>> import numpy as np, polars as pl, pufferflow as pf
     >>> rng = np.random.default_rng(1)
@@ -413,9 +416,9 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
 class PrivateSGDClassifier(ClassifierMixin, _Descending):
     """Logistic regression by noisy descent, for two classes that the scenario declares.
 
-    Settings are those of `PrivateSGDRegressor`. The classes are those of the target's domain; of arrays without a
-    scenario they are declared in `classes`. Which of them the rows have is private: labels that are no class are read
-    as the first one, and of one class alone a model is fitted like any other.
+    Settings are those of `PrivateSGDRegressor`. The classes are those of the target's domain; for arrays without a
+    scenario `classes` declares them. Which of them the rows have is private. A label that is not a class is read as the
+    first one, and rows of one class alone are fitted like any others.
 
     >>> import numpy as np, polars as pl, pufferflow as pf
     >>> rng = np.random.default_rng(1)
@@ -483,7 +486,7 @@ class PrivateSGDClassifier(ClassifierMixin, _Descending):
         return self.classes_[second.astype(np.intp)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """Return the accuracy on rows; of private rows it is not private, and only their owner may look at it."""
+        """Return the accuracy on rows. Of private rows the score is not private: only their owner may see it."""
         truth = column_of(X.lazy(), y) if isinstance(y, str) else y
         return accuracy(truth, self.predict(X), sample_weight)
 

@@ -1,18 +1,17 @@
 """The best allocation of shifts to steps, the Gaussian shift that an iteration is equivalent to (M34), and its loss.
 
-Let step t move the iterate by s_t, and let its noise hide a_t of the movement so far: a_1 + … + a_t may not exceed
+Let step t move the iterate by s_t, and let its noise hide a_t of the movement so far. Then a_1 + … + a_t may not exceed
 s_1 + … + s_t, and in the end all is hidden. The loss is that of Gaussian noise with Σ(a_t/σ_t)². It is least if the
 sums of a follow the greatest convex minorant of the sums of s over those of σ². With contractions c_t everything is
 divided by c_1···c_t first.
 
 The minorant is found by pooling: neighbouring blocks of steps are joined as long as the earlier one has more shift per
-variance. A block has a sum of shifts and one of variances, as they are at its last step, so that no product of
-contractions leaves the range of floats. Joins at which rounding decides the comparison change the sum by a square of
-rounding.
+variance. A block has a sum of shifts and one of variances, as they are at its last step. So no product of contractions
+leaves the range of floats. Joins at which rounding decides the comparison change the sum by a square of rounding.
 
 Under Gaussian noise a displacement is equivalent to one Gaussian shift of μ = √Σ(a_t/σ_t)² deviations, for odds, orders
 and trade-off curves. A pair of trajectories is one displacement. A coupling of them costs at most what its worst pair
-does, and of one order or at one δ at most the mean over pairs (M1).
+does. At one order or one δ it costs at most the mean over pairs (M1).
 """
 
 import math
@@ -162,7 +161,7 @@ def _moved_on(shift: Floats, growth: Floats) -> Floats:
 
 
 def _every_other(follows: Flags) -> Flags:
-    """Return every other one of each run of marks, the first one of the run among them."""
+    """Return every second mark of each run, the first one of the run among them."""
     place = np.arange(len(follows))
     start = np.maximum.accumulate(np.where(follows, 0, place))
     return follows & ((place - start) % 2 == 1)

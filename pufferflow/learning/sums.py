@@ -1,13 +1,15 @@
 """Ridge regression from noisy sums of products X'X, X'y and of the columns, one vector of all of them (M23).
 
 Columns are scaled to [−1, 1] and rounded to whole steps, so products and their sums are whole numbers and exact. With a
-column that is 1 everywhere sums of columns are sums of products too. Products are not linear, so a translation of rows
-does not translate them. If columns i and j of a row move by at most δ_i and δ_j, their product moves by at most
-max(δ_i, δ_j, δ_i + δ_j − δ_iδ_j). For u_iu_j − u′_iu′_j = m_iΔ_j + m_jΔ_i with the means m of both, and
-|m_i| ≤ 1 − |Δ_i|/2: that is |Δ_i| + |Δ_j| − |Δ_i||Δ_j|, largest at a corner. A square moves by at most δ(2 − δ), or 1.
+column that is 1 everywhere, sums of columns are sums of products too. Products are not linear, so a translation of rows
+does not translate them.
+
+Let columns i and j of a row move by at most δ_i and δ_j. Then their product moves by at most max(δ_i, δ_j, δ_i + δ_j −
+δ_iδ_j). For u_iu_j − u′_iu′_j = m_iΔ_j + m_jΔ_i with the means m of both, and |m_i| ≤ 1 − |Δ_i|/2. So it is at most
+|Δ_i| + |Δ_j| − |Δ_i||Δ_j|, which is largest at a corner. A square moves by at most δ(2 − δ), or 1.
 
 All products of a row together move less than that. Each but a square is convex in every column, and so are norms of
-them: they move farthest between corners of the box, where k of D columns change sign, k(D − k) products by 2 each.
+them. So they move farthest between corners of the box, where k of D columns change sign, k(D − k) products by 2 each.
 """
 
 import math
@@ -157,7 +159,7 @@ class SumsOfProducts(Fitting):
         )
 
     def _possible(self, family: type[Laplace] | type[Gaussian]) -> bool:
-        """Whether the guarantee allows noise of a family any loss."""
+        """Whether the guarantee permits noise of this family, with a loss above 0."""
         try:
             self._calibrated(family)
         except Refused:
@@ -218,7 +220,7 @@ def solved(sums: Floats, rows: int, penalty: float, *, intercept: bool) -> Float
 
 @final
 class ExactSums:
-    """The sums of products of the columns of scaled rows, and of 1, in steps: whole numbers, in whatever order."""
+    """The sums of products of the columns of scaled rows, and of 1, in steps: whole numbers, in any order of rows."""
 
     def __init__(self, columns: int) -> None:
         self._whole = np.zeros((columns + 1, columns + 1), dtype=object)
@@ -261,7 +263,7 @@ def _moved(first: Floats, second: Floats, *, same: bool) -> Floats:
 
 
 def _place(shares: Floats) -> Indices:
-    """Return the place of the least tabulated share that is not below each; that of 0 does not matter."""
+    """Return the place of the least tabulated share that is at least each share; that of 0 does not matter."""
     with np.errstate(divide="ignore"):
         places = np.floor(np.log(np.minimum(shares, 1.0)) / -math.log(_RATIO) * (1 - 1e-12) + 1e-12)
     places = np.clip(np.nan_to_num(places, posinf=len(_SHARES) - 1), 0, len(_SHARES) - 1).astype(

@@ -2,7 +2,7 @@
 
 Rows are read in one public random order, the same in every pass, in batches whose sizes differ by at most one. A step
 projects the iterate onto a ball, moves it against the mean gradient of its batch, and adds noise. Its result is rounded
-to a grid, so that the draw is a rounding of an iterate with Gaussian noise (M13); the movement of two iterates by this
+to a grid, so the draw is a rounding of an iterate with Gaussian noise (M13). The movement of two iterates by this
 rounding is counted.
 """
 
@@ -84,8 +84,8 @@ class Training(Fitting):
     def expected_error(self) -> float:
         """The error of predictions by the noise that remains after all steps, and by the distance that the steps leave.
 
-        For features whose mean square is h: noise of variance σ² shrinks by 1 − ηh a step, and so does the distance to
-        coefficients of length 1; by less if gradients of rows with half of the steepest slope are cut.
+        For features whose mean square is h, noise of variance σ² shrinks by 1 − ηh a step. So does the distance to
+        coefficients of length 1. It shrinks less if gradients of rows with half of the steepest slope are cut.
         """
         typical = math.sqrt(self.intercept + TYPICAL * (len(self.hidden) - 1))
         left_of_slopes = min(2 * self.objective.clip / typical, 1.0)
@@ -137,7 +137,7 @@ class Training(Fitting):
             return self.last_iterate(visited, start)
 
     def last_iterate(self, rows: RowsInOrder, start: Floats | None) -> Floats:
-        """Return the same of rows in the order in which they are visited."""
+        """Return the last iterate for rows in the order in which they are visited."""
         first = (
             np.zeros(rows.columns)
             if start is None
@@ -256,7 +256,7 @@ class Training(Fitting):
     def _by_grid(self) -> float:
         """The deviations by which rounding moves iterates apart: by up to a width for each weight, twice in each step.
 
-        Hidden where it occurs, it adds to a shift of that step; Σ(a + e)² has a root of at most √Σa² + e√T.
+        It is hidden where it occurs, so it adds to a shift of that step. The root of Σ(a + e)² is at most √Σa² + e√T.
         """
         weights = len(self.hidden) - 1 + self.intercept
         return 2 * 2 / FINE * math.sqrt(weights * self._steps)

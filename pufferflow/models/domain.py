@@ -1,9 +1,8 @@
-"""The values that a sensitive column can have: a list, an interval, bins or tuples; and what missing values mean.
+"""The values that a sensitive column can have: a list, an interval, bins or tuples; and how missing values are read.
 
-Several sensitive columns as one (M53): a row has a tuple of values, each from the domain of its own column.
-
-If any two tuples are indistinguishable, every column is hidden, and whatever follows from several of them. So chains,
-exposures and accounts treat tuples as they treat the values of one column.
+Several sensitive columns count as one (M53): a row has a tuple of values, each from the domain of its own column. If
+any two tuples are indistinguishable, every column is hidden, and so is whatever follows from several of them. Chains,
+exposures and accounts therefore treat tuples as they treat the values of one column.
 """
 
 import abc
@@ -42,16 +41,16 @@ class Domain(StoredPart, abc.ABC, family="domain"):
 
     @property
     def skips(self) -> bool:
-        """Whether null and NaN are a state of their own, which sums leave out."""
+        """Whether missing values (null and NaN) are a state of their own, which sums leave out."""
         return False
 
     @property
     def present(self) -> "Domain":
-        """The same without that state."""
+        """The same domain without the state for missing values."""
         return self
 
     def check_complete(self, column: str, what: str, allowed: str) -> None:
-        """Refuse queries without a meaning where missing values are left out."""
+        """Refuse queries that mean nothing if missing values are left out."""
         if self.skips:
             raise Refused(
                 f'{what} {quoted(column)}, whose missing values are left out: missing="skip".',
@@ -99,7 +98,7 @@ class Domain(StoredPart, abc.ABC, family="domain"):
         return {point: place for place, point in enumerate(self.points)}
 
     def place(self, value: object, name: str) -> int:
-        """Return the place of one value of a finite domain."""
+        """Return the index of one value of a finite domain."""
         try:
             place = self._places.get(cast(Label, value))
         except TypeError:  # not hashable, so no value
@@ -128,8 +127,8 @@ class Listed(Domain, kind="list"):
         # statistics are worked out in floats, which would take two such numbers for one
         if max((abs(point) for point in self.points if isinstance(point, int)), default=0) > _WHOLE:
             raise UsageError(
-                "A whole number beyond 2^53, which floats cannot distinguish from its neighbours.",
-                allowed="numbers that a float holds",
+                "A whole number lies beyond 2^53, where floats cannot distinguish neighbours.",
+                allowed="whole numbers up to 2^53",
                 instead="labels, or numbers counted from the smallest",
             )
 
@@ -218,9 +217,10 @@ class Interval(Domain, kind="interval"):
 @suggests_arguments
 @dataclass(frozen=True)
 class Bins(Domain, kind="bins"):
-    """A continuous column read in classes: `values[i]` represents all numbers from edges[i] up to edges[i + 1].
+    """A continuous column read in classes: `values[i]` stands for all numbers from edges[i] up to edges[i + 1].
 
-    With one value more than there are gaps between edges at each end, the outer classes are open.
+    With two values more than gaps between edges, the outer classes are open. The first value then stands for all
+    numbers below the first edge, the last value for all above the last edge.
 
     >>> Bins([0, 1, 5], values=[0.5, 3]).points
     (0.5, 3)
@@ -239,7 +239,7 @@ class Bins(Domain, kind="bins"):
             or isinstance(edges, str)
             or len(edges) == 0
         ):
-            raise UsageError("edges is no list of numbers.", allowed=allowed, instead=instead)
+            raise UsageError("edges is not a list of numbers.", allowed=allowed, instead=instead)
         read = tuple(
             finite_number(edge, "edges", allowed=allowed, instead=instead) for edge in edges
         )
@@ -272,7 +272,7 @@ class Bins(Domain, kind="bins"):
 @final
 @dataclass(frozen=True)
 class OrMissing(Domain, kind="or missing"):
-    """The values of a finite domain, and as the last point null and NaN: a state of their own.
+    """The values of a finite domain, and as the last point a state for missing values (null and NaN).
 
     >>> OrMissing(Listed((0, 1))).points
     (0, 1, None)
@@ -290,7 +290,7 @@ class OrMissing(Domain, kind="or missing"):
 
     @cached_property
     def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The values, and what is missing."""
+        """The values, then the state for missing ones."""
         return (*self.values.points, MISSING)
 
     @cached_property
@@ -303,7 +303,7 @@ class OrMissing(Domain, kind="or missing"):
 
     @cached_property
     def numbers(self) -> Floats:
-        """The values as numbers; what is missing adds nothing."""
+        """The values as numbers; a missing value adds nothing."""
         numbers = np.append(self.values.numbers, 0.0)
         numbers.flags.writeable = False
         return numbers
@@ -321,7 +321,7 @@ SKIP: Final = "skip"
 
 
 def skipping(domain: Domain, missing: object) -> Domain:
-    """Return the domain with null and NaN as a state of their own, if `missing` says so and is no label of the domain.
+    """Return the domain with a state for missing values, if `missing` is "skip" and that is no label of the domain.
 
     >>> skipping(Interval(0, 1), "skip").describe(), skipping(Listed(("go", "skip")), "skip").skips
     ('a number from 0 to 1, or missing', False)
@@ -333,15 +333,15 @@ def skipping(domain: Domain, missing: object) -> Domain:
     read = Interval(domain.low, domain.high, missing_is_state=True)
     if math.isinf(read.beyond):
         raise UsageError(
-            "No number lies above the interval.",
-            allowed="ends that floats go beyond",
+            "The interval ends at the largest float; missing values need a number above it.",
+            allowed="an end below the largest float",
             instead="other units",
         )
     return read
 
 
 def read_domain(given: object) -> Domain:
-    """Return a domain from a list of values; a tuple of two numbers may be the ends of an interval, and is refused."""
+    """Return a domain from a list of values; a tuple of two numbers is refused, since it may mean an interval."""
     if isinstance(given, Domain):
         return given
     if isinstance(given, tuple) and len(ends := cast(tuple[object, ...], given)) == 2:
@@ -465,7 +465,7 @@ ONE_COLUMN: Final = "one column"
 class Product(Domain, kind="product"):
     """Tuples of values: the first columns vary slowest, as in `itertools.product`; on intervals points are corners.
 
-    A point is a text, such as "level = 1, ward = 'a'". `missing` has what null is read as, column by column.
+    A point is a text, such as "level = 1, ward = 'a'". `missing` has for each column the value that null is read as.
 
     >>> from pufferflow.models.domain import Listed
     >>> Product(("level", "ward"), (Listed((0, 1)), Listed(("a", "b"))), (0, "a")).points[1]
@@ -500,7 +500,7 @@ class Product(Domain, kind="product"):
             )
 
     def _check_columns(self) -> None:
-        """Refuse columns without names, domains or values for missing ones of their own; only stored ones are so."""
+        """Refuse columns that lack a name, a domain or a value for missing ones, as damaged stored ones may."""
         names = [name for name in self.columns if isinstance(cast(object, name), str) and name]
         whole = len(set(names)) == len(self.columns) == len(self.domains) == len(self.missing)
         if not whole or any(isinstance(domain, Product) for domain in self.domains):
@@ -511,7 +511,7 @@ class Product(Domain, kind="product"):
             )
 
     def check_named(self, column: str, missing: Label) -> None:
-        """Refuse another name than that of the tuples, and a tuple of its own for missing ones: columns have theirs."""
+        """Refuse another name for the tuples, and a value for missing tuples: each column has its own."""
         if column != self.name or missing != self.first:
             raise UsageError(
                 "A secret of tuples has another name than its columns give it, or another value for missing tuples.",
@@ -559,7 +559,7 @@ class Product(Domain, kind="product"):
         return TIMES.join(self.columns)
 
     def has(self, columns: Iterable[str]) -> bool:
-        """Return whether it has all of some columns."""
+        """Return whether all of some columns are among its own."""
         return set(columns) <= set(self.columns)
 
     def part(self, columns: Collection[str]) -> "Product":

@@ -46,10 +46,10 @@ class FrameOrigin:
     """Whether the times that a period was fitted on have a time zone; None without such times."""
 
     def check_public(self, what: str, private: Any) -> None:
-        """Refuse a reference that is the private frame, or that scans a file of it; `what` says which reference it is.
+        """Refuse a reference that is the private frame, or that scans a file of it; `what` names the reference.
 
-        Filters on one file may leave the same rows, and no row is read here. To state that they differ, collect the
-        reference first.
+        Two filters on one file may leave the same rows, and no row is read here to compare them. If their rows differ,
+        collect the reference first.
 
         >>> frame = pl.DataFrame({"x": [1]})
         >>> frame_origin(frame).check_public("The reference 'a survey'", pl.DataFrame({"x": [1]}))
@@ -138,8 +138,8 @@ _INSTEAD = 'pf.Reference("census 2020", frame)'
 class Reference(InNotebooks):
     """A table that is declared to be public, with a name for people.
 
-    `frame` is a Polars frame, lazy or not, or whatever `pl.DataFrame` takes. What is fitted on it is no secret, so it
-    must not hold the rows that a release protects.
+    `frame` is a Polars frame, lazy or not, or whatever `pl.DataFrame` takes. Whatever is fitted on it counts as public,
+    so it must not hold rows that a release protects.
 
     >>> Reference("three households", {"size": [1, 2, 4]}).read(["size"]).height
     3
@@ -195,7 +195,7 @@ def digest_of(frame: pl.DataFrame) -> str:
 
 
 def read_reference(given: object) -> Reference:
-    """Return a reference; a bare frame is refused, since it is not declared to be public."""
+    """Return a reference; a bare frame is refused, since nothing declares it public."""
     if isinstance(given, Reference):
         return given
     raise UsageError(

@@ -54,7 +54,7 @@ def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> UsageEr
 
 
 def no_unit(name: str, frame: Iterable[str], needed: Sequence[str]) -> UsageError:
-    """Return the error for the column of units that a frame does not have: where each row is one, it can be made."""
+    """Return the error for a missing column of units; it suggests `Presence.of_rows`, which makes one for each row."""
     missing = no_column(name, frame, needed)
     made = "pf.Presence.of_rows(…), if each row is a unit of its own: it makes an id"
     near = nearest(name, [column for column in frame if column not in needed])
@@ -206,16 +206,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @suggests_arguments
 @dataclass(frozen=True, repr=False)
 class Scenario(InNotebooks):
-    """What must stay hidden (`secret`), the priors of an adversary (`prior`), and how rows depend on each other.
+    """What must stay hidden (`secret`), what an adversary may assume (`prior`), and how rows depend on each other.
 
-    `prior` is one prior, or a list of them: the class Θ, whose worst member counts. Rows with the same value of
-    `within` (a column or several) may depend on each other, others are independent; left out, all rows depend on each
-    other. `order_by` puts them in order: a row's position is the value itself, counted in `step`, a duration or a
-    number. `start` is where every sequence began, whether rows of it are kept or not: there an initial law holds, and
-    the value there is what `pf.Initial` hides. It is a number (0 if left out), or a date or time for a `step` that is a
-    duration. `public` names the columns that everybody may know, row by row; only they can filter and group. `order_by`
-    and `within` are among them. Under `pf.Presence` everybody may know which values they can have; the values of each
-    row are hidden with the row.
+    `prior` is one prior or a list of them, the class Θ. With a list the guarantee holds for the worst one. Rows with
+    the same value of `within` (one column or several) may depend on each other; other rows are independent. Without
+    `within`, all rows may depend on each other.
+
+    `order_by` names the column that puts rows in order. Its value is a row's position, counted in `step`: a duration
+    such as "1h", or a number. `start` is where every sequence began, whether or not the table has a row there. The
+    prior's initial law holds at `start`, and `pf.Initial` hides the value there. `start` is a number (0 by default), or
+    a date or time if `step` is a duration.
+
+    `public` names the columns that everybody may know, row by row. Only these can filter and group; `order_by` and
+    `within` are among them. Under `pf.Presence` everybody may know only which values they can have: the values of a row
+    are hidden with the row.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(
@@ -334,9 +338,10 @@ class Scenario(InNotebooks):
 
     @property
     def fingerprint(self) -> str:
-        """A short text that equal scenarios share, and no others, in every process and release of this library.
+        """A short text that is equal for equal scenarios, in every process and every version of this library.
 
-        One with a Python function (`pf.Simulator`, `pf.Kernel`) has it in its own process only.
+        The fingerprint of a scenario with a Python function (`pf.Simulator`, `pf.Kernel`) is valid in its own process
+        only.
         """
         plain = {**self._without_priors(), "priors": [prior.fingerprint() for prior in self.priors]}
         text = json.dumps(plain, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -344,7 +349,7 @@ class Scenario(InNotebooks):
 
     @property
     def setting(self) -> str:
-        """A short text that is equal for scenarios which differ in their priors only."""
+        """A short text that identifies the scenario without its priors."""
         text = json.dumps(self._without_priors(), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -503,7 +508,7 @@ class Scenario(InNotebooks):
             )
 
     def _without_priors(self) -> dict[str, Any]:
-        """Return all but the priors as plain values; a start at 0 goes without saying."""
+        """Return all but the priors as plain values; a start at 0 is left out."""
         start = self.start.isoformat() if isinstance(self.start, datetime) else self.start
         return {
             **({"start": start} if start else {}),
@@ -516,7 +521,7 @@ class Scenario(InNotebooks):
         }
 
     def to_json(self) -> str:
-        """Return the scenario as JSON text, which `from_json` reads back; refused for a Python function."""
+        """Return the scenario as JSON text for `from_json`; a prior with a Python function is refused."""
         return json.dumps(
             {**self._without_priors(), "priors": [one.stored() for one in self.priors]},
             sort_keys=True,
@@ -542,14 +547,14 @@ class Scenario(InNotebooks):
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             if isinstance(error, UsageError):
                 raise
-            problem = "The text is no stored scenario."
+            problem = "The text is not a stored scenario."
             raise UsageError(
                 problem, allowed="what to_json wrote", instead="scenario.to_json()"
             ) from error
 
     @classmethod
     def from_ledger(cls, text: str) -> "Scenario":
-        """Return a scenario that any version stored; if its priors are refused now, it serves no new plans."""
+        """Return a scenario that any version stored; if its priors are refused today, it cannot serve new plans."""
         with stored_belief() as refusals:
             scenario = cls.from_json(text)
         set_fields(scenario, refusal=" ".join(dict.fromkeys(refusals)))

@@ -164,11 +164,14 @@ class ValueSecret(AnySecret):
 class Secret(ValueSecret, kind="value"):
     """The value of `column` in each row: any two values of the domain (or the pairs named) must be indistinguishable.
 
-    `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`; a tuple of two numbers may mean
-    either of the first two, and is refused. `pairs` is "all", "adjacent", `pf.WithinDistance(distance)` or a list of
-    pairs. Numbers outside the domain are read as its nearest value; null, NaN and unknown labels as `missing`, which is
-    the first value (or low) if left out. With missing="skip" they are a state of their own, as secret as any value:
-    sums leave them out, and means divide by the noisy number of the others. A chain then has one state more, the last.
+    `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`. A tuple of two numbers is
+    refused, since it may mean an interval or two values. `pairs` is "all", "adjacent", `pf.WithinDistance(distance)` or
+    a list of pairs.
+
+    Numbers outside the domain are read as its nearest value. Null, NaN and unknown labels are read as `missing`: by
+    default the first value, or `low` of an interval. With missing="skip" they are a state of their own, as secret as
+    any value. Sums then leave them out, and means divide by a noisy number of the values that are there. A chain has
+    one state more for them, the last one.
 
     >>> Secret("level", domain=[0, 1, 2, 3], pairs="adjacent").value_pairs()
     [(0, 1), (1, 2), (2, 3)]
@@ -178,11 +181,11 @@ class Secret(ValueSecret, kind="value"):
 
     @classmethod
     def together(cls, *secrets: "Secret", pairs: object = "all") -> "Secret":
-        """Return the secret of a row's tuple of values: any two tuples must be indistinguishable.
+        """Return the secret that hides a row's values in several columns: any two tuples must be indistinguishable.
 
-        A list of secrets in a scenario means this. With pairs="one column" only tuples that differ in one column have
-        to be indistinguishable: a column is then not hidden from an adversary who knows the others and what they reveal
-        about it.
+        A list of secrets in a scenario means the same. With pairs="one column" only tuples that differ in one column
+        must be indistinguishable. A column is then not hidden from an adversary who knows the others and what they
+        reveal about it.
 
         >>> both = Secret.together(Secret("a", domain=[0, 1]), Secret("b", domain=[0, 1]))
         >>> both.describe()
@@ -204,7 +207,7 @@ class Secret(ValueSecret, kind="value"):
 @final
 @dataclass(frozen=True, init=False)
 class Initial(ValueSecret, kind="initial"):
-    """The first value of a sequence: where somebody started, not where they went.
+    """The first value of a sequence: where it started, not where it went.
 
     >>> Initial("place", domain=[0, 1]).describe()
     "the first value of 'place' in every sequence (one of 0, 1), any two of them"
@@ -214,7 +217,7 @@ class Initial(ValueSecret, kind="initial"):
 
 
 class _OptionalColumn(AnySecret):
-    """Base of the secrets that are no column themselves; a column that queries may read is optional."""
+    """Base of the secrets that are not a column themselves: a column for queries is optional."""
 
     column: str | None
     domain: Domain | None
@@ -230,7 +233,7 @@ class _OptionalColumn(AnySecret):
         name = None if column is None else read_name(column, "column")
         if read is None and missing is not None:
             raise UsageError(
-                "missing is given, and no column whose values it could be.",
+                "missing is given without a column that it applies to.",
                 allowed="missing together with a column and its domain",
                 instead="column='amount', domain=pf.Interval(0, 100), missing=0",
             )
@@ -251,17 +254,19 @@ class _OptionalColumn(AnySecret):
 class Presence(_OptionalColumn, kind="presence"):
     """Whether the rows of a unit (all those with one value of `within`) are there at all, as in differential privacy.
 
-    How many rows there are is then private too. Name a `column` and its `domain`, or lists of both, for queries
-    beyond counts. With `rows`, at most so many rows of a unit are read: the first by the scenario's `order_by`, chosen
-    before any filter, so that all releases of one table read the same. `once` declares that there is one table, whose
-    rows stay as they are: then rows of a unit are chosen once for all releases, and those with filters that no row
-    passes together do not add up.
+    How many rows there are is then private too. For queries beyond counts name a `column` and its `domain`, or lists of
+    both. `rows` limits how many rows of a unit are read: the first ones by the scenario's `order_by`. They are chosen
+    before any filter, so all releases of one table read the same rows.
 
-    With `groups` and `by`, rows with equal values of the public columns `by` are a group: at most `rows` rows of each
-    of at most so many groups of a unit are read, those with the least values. Answers for each of these groups then
-    have Gaussian noise as if a unit had √groups times `rows` rows, and those about few groups noise for these alone.
+    `once=True` declares that there is one table, whose rows stay as they are. The rows of a unit are then chosen once
+    for all releases. Releases do not add up if no row passes the filters of both.
 
-    Where each row is a unit of its own and has no id, `Presence.of_rows(column, domain)` makes one.
+    `groups` and `by` limit in how many groups a unit has rows. A group is the rows with equal values of the public
+    columns `by`. At most `rows` rows are read in each group, from at most `groups` groups of a unit: those with the
+    least values. Gaussian noise for answers about each of these groups is then that for √groups · rows rows of a unit.
+    Answers about few of the groups have noise for the rows in these alone.
+
+    `Presence.of_rows(column, domain)` is for tables where each row is a unit of its own and has no id: it makes one.
 
     >>> Presence(within="person").describe()
     "whether the rows of each 'person' are there at all"
@@ -355,7 +360,7 @@ class Presence(_OptionalColumn, kind="presence"):
         *,
         once: bool = False,
     ) -> "Presence":
-        """Return the presence of single rows, each a unit of its own: an id for each is made.
+        """Return the presence of single rows: each is a unit of its own and gets an id.
 
         >>> Presence.of_rows("age", domain=[0, 1, 2]).describe()
         'whether each row is there at all'
@@ -392,19 +397,20 @@ class Presence(_OptionalColumn, kind="presence"):
 
 
 ROW: Final = "(each row)"
-"""The column of units where each row is one: it is made when a frame is protected, and nothing filters or groups by it,
-since numbers would change if a row before were not there."""
+"""The column of units if each row is one, made when a frame is protected. Nothing can filter or group by it, since its
+numbers would change if an earlier row were not there."""
 
 
 @final
 @suggests_arguments
 @dataclass(frozen=True)
 class Derived(_OptionalColumn, kind="derived"):
-    """A secret that is no column of the data: a diagnosis behind measurements, a risk class, a shared cause.
+    """A secret that is not a column of the data: a diagnosis behind measurements, a risk class, a shared cause.
 
-    It needs a prior that knows it: `pf.Table` or `pf.Empirical` with a column of this name, `pf.LatentClass` whose
-    class it is, or a `pf.Simulator`. `values` are what it can be; left out, all that the prior knows. `column` and
-    `domain`, lists of several, are what queries may read; one of them may be the secret itself.
+    It needs a prior that knows it. This is a `pf.Table` or `pf.Empirical` with a column of this name, a
+    `pf.LatentClass` whose class it is, or a `pf.Simulator`. `values` lists its values, by default all that the prior
+    knows. `column` and `domain` (or lists of both) are what queries may read. One of these columns may be the secret
+    itself.
 
     >>> Derived("diagnosis").describe()
     "'diagnosis', which no column states, any two values of it"
@@ -433,7 +439,7 @@ class Derived(_OptionalColumn, kind="derived"):
         if pairs != "all":
             if listed is None:
                 raise UsageError(
-                    "pairs of a derived secret without its values.",
+                    "A derived secret has pairs, but no values.",
                     allowed="values together with pairs",
                     instead="pf.Derived(name, values=['ill', 'well'], pairs=[('ill', 'well')])",
                 )
@@ -526,7 +532,7 @@ def _missing(given: object, domain: Domain) -> Label:
 def hidden_column(
     secret: AnySecret, values_of: Callable[[str], Sequence[Label]]
 ) -> tuple[str, Sequence[tuple[Label, Label]]]:
-    """Return the column of a table that a secret hides, and its pairs; `values_of` are the values of a column there."""
+    """Return the column of a table that a secret hides, and its pairs; `values_of` gives the values of a column."""
     if isinstance(secret, Secret):
         return secret.column, secret.value_pairs()
     if isinstance(secret, Derived):

@@ -28,7 +28,7 @@ from pufferflow.models.stored import Stored, stored_as
 @suggests_arguments
 @dataclass(frozen=True)
 class WithinDistance(Stored):
-    """All pairs of values that lie no farther apart than `distance`.
+    """All pairs of values whose distance is at most `distance`.
 
     >>> WithinDistance(2)
     WithinDistance(distance=2.0)
@@ -79,7 +79,7 @@ def _with_missing(given: object, domain: Domain) -> Rule:
         return "all"
     if isinstance(domain, Interval):
         raise Refused(
-            'Some pairs of an interval, and missing="skip": any value and a missing one must be indistinguishable too.',
+            'missing="skip" on an interval hides every value and a missing one from each other, not only some pairs.',
             allowed='pairs="all", for which noise is hardly larger: a row that is missing adds nothing to a sum',
             instead='pairs="all", or pf.Bins(edges, values) as the domain',
         )
@@ -93,7 +93,7 @@ def _with_missing(given: object, domain: Domain) -> Rule:
 
 
 def _check(rule: Rule, domain: Domain) -> None:
-    """Refuse rules that no two values of a domain meet."""
+    """Refuse rules that leave no pair of values to hide."""
     if rule == "all" or isinstance(rule, tuple):
         return
     if isinstance(domain, Interval):
@@ -134,7 +134,7 @@ def _listed_pairs(given: object, domain: Domain, allowed: str) -> Chosen:
             or len(cast(Sequence[Any], pair)) != 2
         ):
             raise UsageError(
-                "pairs has an entry that is no pair.", allowed=allowed, instead=instead
+                "pairs has an entry that is not a pair.", allowed=allowed, instead=instead
             )
         a, b = (
             domain.read(value, "a value of pairs", "pairs has", "")
@@ -154,7 +154,7 @@ def _any_near(rule: WithinDistance, domain: Domain) -> bool:
 
 
 def value_pairs(rule: Rule, domain: Domain) -> Sequence[tuple[Label, Label]]:
-    """Return the pairs of values, each once; on an interval those that lie farthest apart, which stand for all."""
+    """Return the pairs of values, each once; on an interval only those farthest apart, which stand for all."""
     if isinstance(rule, tuple):
         return list(rule)
     if isinstance(domain, Interval):
@@ -184,7 +184,7 @@ class AnyTwo(Sequence[tuple[Label, Label]]):
         return itertools.combinations(self._points, 2)
 
     def __getitem__(self, place: int) -> tuple[Label, Label]:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices
-        """Return a pair: those behind it with a first value as far back are a triangle.
+        """Return a pair by its place in that order, found by a formula for triangular numbers.
 
         >>> AnyTwo("abcd")[3]
         ('b', 'c')
@@ -239,7 +239,7 @@ def rule_in_words(rule: Rule, what: str = "of them") -> str:
 def _on_interval(rule: Rule, domain: Interval) -> tuple[Label, Label]:
     if rule == "adjacent":
         raise Refused(
-            "Adjacent values of an interval: every number has another one arbitrarily near.",
+            'pairs="adjacent" on an interval: there, no number has a next one.',
             allowed='pairs="all", pf.WithinDistance(distance) or a list of pairs for an interval',
             instead="pairs=pf.WithinDistance(1.0)",
         )

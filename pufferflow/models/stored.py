@@ -20,9 +20,9 @@ def stored_as(name: str) -> dict[str, str]:
 
 
 class Stored(InNotebooks):
-    """Base of stored values. Fields without a part in comparisons are not stored.
+    """Base of stored values. Fields that comparisons ignore are not stored.
 
-    The base of a family of kinds is a subclass with `family`, a member one with its `kind`:
+    The base of a family of kinds is a subclass with `family`; a member of it has its `kind`:
 
     >>> from dataclasses import dataclass
     >>> class Shape(Stored, family="shape"): ...
@@ -65,7 +65,7 @@ class Stored(InNotebooks):
         return plain
 
     def fingerprint(self) -> Any:
-        """Return plain values that equal values share; those of `stored`, if the value can be stored."""
+        """Return plain values that identify this value; those of `stored`, if it can be stored."""
         return self.stored()
 
     @classmethod
@@ -97,7 +97,7 @@ class Stored(InNotebooks):
 
 
 class StoredPart(Stored):
-    """Base of families that are parts of other stored values: every damage is reported as an unknown kind."""
+    """Base of families that are parts of other stored values: any damage is reported as an unknown kind."""
 
     @classmethod
     def from_stored(cls, stored: Any) -> Self:

@@ -59,7 +59,7 @@ def read_step(step: object) -> tuple[int, bool]:
 
 
 def _meant(step: object) -> str:
-    """Return a step that something else was probably meant to be."""
+    """Return the step that was probably meant, as an example for the error."""
     if isinstance(step, float) and step.is_integer() and step > 0:
         return f"step={int(step)}"
     spelled = _SPELLED.fullmatch(step) if isinstance(step, str) else None

@@ -1,6 +1,6 @@
 """The aggregates: the sums each reads of a cell, its answer from noisy sums, and the error of that answer.
 
-Counts, sums and histograms are the noisy sums themselves, below 0 too, since clipping would bias totals.
+Counts, sums and histograms are the noisy sums themselves, even below 0, since clipping would bias totals.
 """
 
 import math
@@ -92,7 +92,7 @@ class Mean(Query):
 class MeanOfUnknown(Query):
     """A noisy Σ (φ(x) − center) over a noisy number of rows, or of values that are there, where that is private too.
 
-    With weights, which have bounds then, a noisy Σ w (φ(x) − center) over a noisy Σ w.
+    With weights, which then have bounds, it is a noisy Σ w (φ(x) − center) over a noisy Σ w.
     """
 
     center: float
@@ -127,9 +127,9 @@ class MeanOfUnknown(Query):
         return cls(name, measures, words, center, low, high, with_weight(values, weight), least)
 
     def beside(self, graphs: Collection[Hashable]) -> "MeanOfUnknown":
-        """Return the same mean made of Σ φ, if that is a query by itself and so need not be charged twice.
+        """Return the same mean made of Σ φ, if that sum is a query by itself, so that it is not charged twice.
 
-        Not where all values are far from 0: then the noisy number of rows would be multiplied by a large number.
+        Not if all values are far from 0: then the noisy number of rows would be multiplied by a large number.
         """
         if self.values is None or self.values.graph not in graphs or not self.low <= 0 <= self.high:
             return self
@@ -150,7 +150,7 @@ class MeanOfUnknown(Query):
 
 
 def _least_weight(name: str, weight: Weight) -> float:
-    """Return the least weight of a row, a millionth of the largest if that is 0; refuse bounds of no mean."""
+    """Return the least weight of a row, a millionth of the largest if that is 0; refuse bounds that allow no mean."""
     low, high = cast(tuple[Fraction, Fraction], weight.bounds)
     if low < 0 or high == 0:
         raise Refused(
@@ -166,8 +166,8 @@ def _least_weight(name: str, weight: Weight) -> float:
 class Variance(Query):
     """Σ (φ(x) − c)²/n − (Σ (φ(x) − c)/n)², the mean squared distance from the mean (not divided by n − 1).
 
-    The measures are squares and values less their middle c, whose squares are smaller; the number of rows, or of values
-    that are there, is the third where it is private.
+    The measures are squares and values less their middle c, which makes the squares smaller. If the number of rows, or
+    of values that are there, is private, it is the third.
     """
 
     largest: float
@@ -232,15 +232,15 @@ _RTOL = 1 - 2.0**-50
 @final
 @dataclass(frozen=True)
 class Quantile(Query):
-    """The smallest value that at least a share q of the rows do not exceed; of q = 0 the smallest value of all.
+    """The smallest value that at least a share q of the rows do not exceed; for q = 0 the smallest value of all.
 
     So it is the value of a row: of n rows in growing order that of row ⌈q·n⌉, the first if that is 0. On a list of
-    values the answer is one of them, on classes a point inside one, as if the values were spread evenly there: of
-    columns of whole numbers one of the whole numbers in it.
+    values the answer is one of them. On classes it is a point inside one, as if the values were spread evenly there.
+    For columns of whole numbers it is a whole number in the class.
 
-    The noisy counts are added up. Where the number of rows is public, the total noise is subtracted again, evenly;
-    where noise makes the sums fall, they are levelled between the running maximum from below and the running minimum
-    from above.
+    The noisy counts are added up. If the number of rows is public, the total noise is subtracted again, evenly. If
+    noise makes the sums fall, they are levelled between the running maximum from below and the running minimum from
+    above.
     """
 
     q: float
@@ -290,10 +290,10 @@ class Quantile(Query):
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
         """Return the ends of all values that the running sums do not rule out.
 
-        The k-th value is the quantile only if at least rank rows are up to it, and fewer than rank below it. If each of
-        these two sums is off by more than its half to the wrong side with probability 2.5 % or less, the quantile is
-        ruled out with 5 % or less: it is one place, so the two sums that count are the same whatever the noise. The
-        last half is that of the total. All is possible where there are, or may be, no rows.
+        The k-th value is the quantile only if at least rank rows are up to it, and fewer than rank below it. Suppose
+        that each of these two sums is off by more than its half to the wrong side with probability 2.5 % or less. Then
+        the quantile is ruled out with 5 % or less: it is one place, so the two sums that count are the same whatever
+        the noise. The last half is that of the total. If there are, or may be, no rows, nothing is ruled out.
         """
         at_least, below = self._known(sums, size)
         half, total = half[:-1], half[-1]
@@ -318,7 +318,7 @@ class Quantile(Query):
     def _whole_ends(self) -> tuple[Floats, Floats]:
         """Return the first and the last whole number in each class, whose upper end is in the next; the last has both.
 
-        A class without a whole number, in which no row can be, has the next one.
+        A class without a whole number, which can hold no row, has the next whole number.
         """
         edges = np.array(self.edges)
         first = np.minimum(np.ceil(edges[:-1]), np.floor(edges[-1]))
@@ -371,10 +371,10 @@ def _first(holds: Flags) -> Indices:
 @final
 @dataclass(frozen=True)
 class Covariance(Query):
-    """Σ (x − c)(y − d)/n − (Σ (x − c)/n)(Σ (y − d)/n), not divided by n − 1; c and d are the middles of the ranges.
+    """Σ (x − c)(y − d)/n − (Σ (x − c)/n)(Σ (y − d)/n), not divided by n − 1.
 
-    The measures are the products and either column less its middle; the number of rows is the fourth where it is
-    private.
+    c and d are the middles of the ranges. The measures are the products and either column less its middle. If the
+    number of rows is private, it is the fourth.
     """
 
     largest: float
@@ -487,7 +487,10 @@ class WeightedSum(Weighted):
 @final
 @dataclass(frozen=True)
 class WeightedMean(Weighted):
-    """Σ w φ(x) / Σ w; a cell without rows is divided by the least Σ w of others, so that it is noise and not null."""
+    """Σ w φ(x) / Σ w, where the weights w are public.
+
+    A cell without rows is divided by the least Σ w of other cells, so that its answer is noise and not null.
+    """
 
     @classmethod
     def of(cls, name: str, values: Values, words: str) -> "WeightedMean":
@@ -507,7 +510,7 @@ class WeightedMean(Weighted):
         if (size[tally.rows > 0, 0] == 0).any():
             raise UsageError(
                 f"The weights {self.weight.words} of a group are all 0: its mean {self.name!r} would be divided by 0.",
-                allowed="groups that have a row with a weight above 0, or none",
+                allowed="groups without rows, or with a weight above 0 in some row",
                 instead=f".filter(({self.weight.words}) > 0)",
             )
 

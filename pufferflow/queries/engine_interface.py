@@ -1,17 +1,14 @@
 """The interface to data: the queries that an engine runs, their results, and the versions of files that are read.
 
-The versions of the files that a frame reads, so that public columns of unchanged files are not read twice.
+Nothing else in the library reads rows. An engine holds one table and answers three queries. `schema` reads no row.
+`patterns` reads public columns only, and returns the patterns of correlated groups. `tally` returns exact sums in
+cells. Queries and results are frozen values; the expressions among them are Polars', and run where the table is.
 
-Versions of a file differ in device, inode, size, or the times of the last changes; writes through shared memory set
-these times only once they reach the disk. Only a bare scan of one file is identified by its version: frames in memory,
-several files, files on other machines, functions, and any step between the scan and `protect` may give other rows each
-time.
-
-The interface to data: the queries that an engine runs, and their results. Nothing else in the library reads rows.
-
-An engine holds one table and answers three queries: `schema` reads no row; `patterns` reads public columns only, and
-returns the patterns of correlated groups; `tally` returns exact sums in cells. Queries and results are frozen values;
-the expressions among them are Polars', and run where the table is.
+The versions of the files behind a frame show that public columns of unchanged files need not be read twice. Versions of
+a file differ in device, inode, size, or the times of the last changes. Writes through shared memory set these times
+only once they reach the disk. Only a bare scan of one file is identified by its version. Other frames may give other
+rows each time: frames in memory, several files, files on other machines, functions, any step between scan and
+`protect`.
 """
 
 import abc
@@ -64,7 +61,7 @@ class Snapshot:
 
     @property
     def holds(self) -> bool:
-        """Whether the frame is certain to have the rows that it had then."""
+        """Whether the frame certainly has the rows that it had then."""
         return self.complete and all(
             _version(path) == version for path, version in self.versions.items()
         )
@@ -91,10 +88,10 @@ def _version(path: str) -> Version | None:
 @final
 @dataclass(frozen=True)
 class Measure:
-    """Σ φ(x) over the rows of a cell, in whole steps of `values.unit`; null, NaN and unknown labels are `missing`.
+    """Σ φ(x) over the rows of a cell, in whole steps of `values.unit`.
 
-    That is a value of the domain, or its state for what is missing.
-    Engines need no weights: `weighted_tally` multiplies the sums.
+    Null, NaN and unknown labels are read as `missing`: a value of the domain, or its state for missing values. Engines
+    need no weights: `weighted_tally` multiplies the sums.
     """
 
     values: Values
@@ -124,8 +121,7 @@ class UnitLimit(NamedTuple):
 class Selection:
     """The rows a request selects, in cells: both by public columns.
 
-    A limit comes first: it chooses among all rows, so that filters and cells have no part in which rows of a unit are
-    read.
+    A limit comes first. It chooses among all rows, so filters and cells do not decide which rows of a unit are read.
     """
 
     public: tuple[str, ...] = ()
@@ -145,7 +141,8 @@ class Selection:
 class PositionMode(NamedTuple):
     """How far a prior depends on the order of rows.
 
-    Not at all, or on positions up to shifts by multiples of `period`; without one, on positions since the start.
+    It may not depend on order at all, or on positions up to shifts by multiples of `period`. Without a period it
+    depends on positions since the start.
     """
 
     ordered: bool
@@ -160,10 +157,10 @@ UNORDERED: Final = PositionMode(ordered=False)
 @final
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The rows of groups whose public columns are alike; such groups have the same laws, so one stands for all.
+    """The rows of groups with equal public columns; such groups have the same laws, so one stands for all.
 
-    A cell has an answer of its own: a group of a `group_by`. `cells` numbers those of the rows from 0 in the order in
-    which they come up, and has −1 where a row is not selected. `counts` is the number of rows an entry stands for,
+    A cell has an answer of its own: a group of a `group_by`. `cells` numbers the cells of the rows from 0, in the order
+    in which they come up. It is −1 where a row is not selected. `counts` is the number of rows an entry stands for,
     which is 1 where rows have an order. `positions` is None where they have none. A pattern that `covers` belongs to no
     group: every group it stands for has at most as many rows, selected or not, in whatever cells.
 
@@ -200,7 +197,7 @@ class Pattern:
 
     @property
     def answers(self) -> int:
-        """How many cells are touched."""
+        """How many cells the rows are in."""
         return int(self.cells.max(initial=-1)) + 1
 
 
@@ -232,7 +229,7 @@ class GroupSize(NamedTuple):
 class CellGroups:
     """The sizes of the groups of which each cell has rows, and of those that join it with other cells.
 
-    Cells of one kind have the same ones. A cell of no group has the kind −1. No group has rows in two kinds of cells.
+    Cells of one kind have the same sizes. A cell of no group has the kind −1. No group has rows in two kinds of cells.
     """
 
     kind_of_cell: Whole
@@ -244,7 +241,7 @@ class CellGroups:
 class Tally:
     """Exact sums: `keys` in public order (None: one cell), the rows of each cell, and its sums.
 
-    `sums` has the shape (cells, measures) and counts in steps of each measure's unit; it holds Python's whole numbers
+    `sums` has the shape (cells, measures) and counts in steps of each measure's unit. It holds Python's whole numbers
     if the steps of some measure are too large for sums of 64 bits.
     """
 
@@ -279,12 +276,12 @@ class Engine(abc.ABC):
 
     @property
     def in_order(self) -> bool:
-        """Whether rows are in an order, which decides between rows of a unit that are equal otherwise."""
+        """Whether rows are in an order, which decides between rows of a unit that are otherwise equal."""
         return False
 
     @property
     def counted_again(self) -> bool:
-        """Whether a release counts rows by themselves too, where their number is public, since others add them up."""
+        """Whether a release also counts rows by itself if their number is public, since others add them up."""
         return False
 
     @property
@@ -303,7 +300,7 @@ class Engine(abc.ABC):
         """Return the texts of the queries for patterns in these orders and for sums; none is run."""
 
     def one_version(self) -> AbstractContextManager[bool]:
-        """Return a context in which all is read of one version of the table; false if that cannot be had."""
+        """Return a context in which all reads see one version of the table; false if the engine cannot do that."""
         return nullcontext(False)
 
     @abc.abstractmethod
@@ -330,7 +327,7 @@ class Engine(abc.ABC):
         orders: Collection[PositionMode],
         keys: pl.DataFrame,
     ) -> CellGroups | None:
-        """Return the sizes of the groups in each of the cells with these keys; None where an engine does not know.
+        """Return the sizes of the groups in each of the cells with these keys; None if an engine cannot find them.
 
         All cells then have one noise. Public columns are read, as for patterns in these orders.
         """
@@ -339,10 +336,10 @@ class Engine(abc.ABC):
     def fingerprint(
         self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], key: bytes
     ) -> str | None:
-        """Return a fingerprint of the rows that the patterns in these orders and the keys of cells follow from.
+        """Return a fingerprint of the rows that determine the patterns in these orders and the keys of cells.
 
-        With one key, in one process, it is the same for the same public columns of all rows, and differs for others but
-        for a chance of about 2⁻¹²⁸; None where an engine has no such thing.
+        With one key, in one process, equal public columns of all rows have equal fingerprints. Different ones have
+        different fingerprints, except with a probability of about 2⁻¹²⁸. It is None if an engine cannot compute it.
         """
         return None
 
@@ -350,15 +347,15 @@ class Engine(abc.ABC):
     def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
         """Return the rows and the sums of all measures in every cell; without measures, read public columns only.
 
-        Of a limit, too, the columns are read that put rows in order.
+        A limit also reads the columns that put rows in order.
         """
 
 
 def changed_source() -> SourceError:
-    """Return the error for a source whose facts have changed since planning."""
+    """Return the error for a source that has changed since planning."""
     return SourceError(
-        "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
-        allowed="a source whose groups, their rows in time, and keys stay as they are between plan and release",
+        "The source has other rows than when the plan was made, and noise was made for those. Nothing was released.",
+        allowed="a source whose groups, times of rows and keys stay the same between plan and release",
         instead="planning again, batch.plan(…), and releasing that plan",
     )
 

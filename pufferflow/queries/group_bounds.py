@@ -1,11 +1,7 @@
 """Bounds of values by public group, and the aggregates with such bounds: one sum for each kind of groups.
 
-Bounds of values by public group, and the bounds of a row's group.
-
-Groups with the same bounds are one kind. The kind of a row follows from its key, row by row, so that engines need
-only a derived public column.
-
-The aggregates with bounds of values by group: one sum for each kind of groups; each row is in one kind.
+Groups with the same bounds are one kind. The kind of a row follows from its key, row by row, so engines need only a
+derived public column. Each row is in one kind.
 
 The sum of a kind has the weight 1 on rows of its groups, and 0 on all others. So in each cell one of the sums is the
 answer, and the others are exactly 0, whatever the rows: these are neither drawn nor shown.
@@ -94,7 +90,7 @@ class GroupBounds:
     def weights(self, request: Request) -> list[Weight]:
         """Return for each kind what a row counts in its sum: 1 if its group is of that kind, else 0.
 
-        Rows of no listed key count nothing.
+        Rows of no listed key count 0.
         """
         if request.keys is None:
             place, kinds = place_among(self.labels), [*self.of_label, self.others]
@@ -138,8 +134,8 @@ def _read_columns(request: Request, given: object) -> tuple[tuple[str, ...], Map
     """Return the grouping columns that labels are of, and the labels with their bounds."""
     if not request.by:
         raise UsageError(
-            "Bounds of groups, and nothing is grouped.",
-            allowed='bounds of groups after .group_by("grade"); those of all rows are the domain in the scenario',
+            "Bounds are given by group, and there is no group_by.",
+            allowed='bounds by group after .group_by("grade"); bounds of all rows are the domain in the scenario',
             instead='pf.Secret("level", domain=pf.Interval(0, 10)), or private_sum(pl.col("level").clip(0, 5))',
         )
     if not isinstance(given, Mapping) or not given:
@@ -175,7 +171,7 @@ def _read_labels(request: Request, columns: Sequence[str], labels: list[Any]) ->
         return read_keys(labels, columns, schema)
     except UsageError as refusal:
         raise UsageError(
-            f"The labels of bounds are no keys: {refusal.problem}",
+            f"The labels of bounds do not fit the grouping columns: {refusal.problem}",
             allowed=_ALLOWED,
             instead=_INSTEAD,
         ) from None
@@ -197,7 +193,7 @@ def _known_groups(
             else []
         )
         raise UsageError(
-            f"bounds has the label {quoted(label)}, and no listed key is that.",
+            f"bounds has the label {quoted(label)}, which is not a listed key.",
             allowed="labels of groups that the answer has",
             instead=f"bounds={{{near[0]!r}: …}}" if near else _INSTEAD,
         )
@@ -255,7 +251,7 @@ class Bounded(Query):
         return outputs - reach, outputs + reach
 
     def _own(self, of_kinds: Floats, size: Size) -> Floats:
-        """Return of each cell what belongs to its kind."""
+        """Return for each cell the part that belongs to its kind."""
         kinds = self.measure_in(size)
         return of_kinds[np.arange(len(of_kinds)), 0 if kinds is None else kinds]
 
@@ -328,8 +324,8 @@ def bounded(  # noqa: PLR0913, PLR0917 - the query, and how expressions are read
         )
     if not request.counts_are_public:
         raise Refused(
-            "Bounds by group where the secret is which rows there are: noise has to hide a row of any group.",
-            allowed="bounds by group where the rows are public, with pf.Secret",
+            "Bounds by group do not work under pf.Presence: noise has to hide a row of any group.",
+            allowed="bounds by group with pf.Secret, where which rows there are is public",
             instead='.filter(grade="junior"), a batch for each group, with pl.col("salary").clip(0, 60_000)',
         )
     request.check_weighable("Bounds of values by group")
@@ -349,7 +345,7 @@ def bounded(  # noqa: PLR0913, PLR0917 - the query, and how expressions are read
 def _within(
     expression: pl.Expr, values: Values, ends: Sequence[float], read: Callable[[pl.Expr], Values]
 ) -> Values:
-    """Return φ within bounds; Polars would cut these to whole numbers where φ has such."""
+    """Return φ within bounds; Polars would round these to whole numbers if φ has such."""
     if (Fraction(ends[0]), Fraction(ends[1])) == (
         values.low * values.unit,
         values.high * values.unit,

@@ -1,10 +1,9 @@
 """The keys of an answer: listed, for all other rows, or chosen by the data; and the columns that compare them.
 
-Further groups of an answer, for the rows that have none of the listed keys.
-
-Each row gets the number of its key, made of public columns row by row, and engines group by that number as by any other
-derived column. Which rows are others follows from the row and from the listed keys alone, and the group is part of the
-answer whether or not there are any: it reveals nothing about other rows.
+A further group may have the rows with none of the listed keys. Each row gets the number of its key, made of public
+columns row by row. Engines group by that number as by any other derived column. Which rows are in the further group
+follows from each row and from the listed keys alone. The group is part of the answer even if it has no rows, so it
+reveals nothing about other rows.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +31,7 @@ def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 
 
 def unused(stem: str, names: Collection[str]) -> str:
-    """Return a name that is none of those of columns."""
+    """Return a name that no column has."""
     name = f"__{stem}"
     while name in names:
         name = f"_{name}"
@@ -62,9 +61,9 @@ def places_of(keys: pl.DataFrame, among: pl.DataFrame) -> Array:
 def published(keys: pl.DataFrame) -> pl.DataFrame:
     """Return keys as they may be published: not marked as sorted, and categories as text, nested ones too.
 
-    The codes and the store of categories would reveal which labels this process has met before, secret ones too; so the
-    texts are written anew. An enum is part of the schema, which is public where keys are; where they are not
-    (`pf.Presence`), keys were declared, and are texts already (`read_keys`).
+    The codes and the store of categories would reveal which labels this process has met before, including secret ones.
+    So the texts are written anew. An enum is part of the schema, which is public if keys are. If they are not
+    (`pf.Presence`), keys were declared, and are already texts (`read_keys`).
     """
     columns = list[pl.Series]()
     for column in keys.select(unsorted(name) for name in keys.columns):
@@ -77,8 +76,8 @@ def published(keys: pl.DataFrame) -> pl.DataFrame:
 def appearing_keys(keys: pl.DataFrame, appear: Flags) -> tuple[pl.DataFrame, Indices]:
     """Return those of the published keys that appear in an answer, in growing order, and their places among all.
 
-    Nothing of the others is left: columns of texts are written anew, since a part of one may keep all of them in memory
-    and in files. Enums are texts, since categories, and their order, may be those of the data.
+    Nothing of the other keys is left: columns of texts are written anew, since a part of one may keep all of them in
+    memory and in files. Enums become texts, since categories, and their order, may come from the data.
 
     >>> towns = pl.DataFrame({"town": ["c", "a", "b"]}, schema={"town": pl.Enum(["c", "a", "b"])})
     >>> appearing_keys(towns, np.array([True, True, False]))[0]["town"].to_list()
@@ -120,10 +119,10 @@ DISCOVER: Final = "discover"
 def check_discoverable(
     by: Sequence[str], schema: pl.Schema, *, public: bool, other: object
 ) -> None:
-    """Refuse keys of the rows where they are public anyway, beside other ones, and where they are no plain values."""
+    """Refuse keys chosen by the data if keys are public, if others are given too, or if they are no plain values."""
     if public:
         raise UsageError(
-            f'keys="{DISCOVER}", and which rows there are is public here: so are their keys, and they cost nothing.',
+            f'keys="{DISCOVER}" is needless here: which rows there are is public, so their keys are too.',
             allowed=f'keys left out; or keys="{DISCOVER}" where the secret is pf.Presence, under any prior it takes',
             instead=f".group_by({quoted(by[0])})",
         )
@@ -147,7 +146,7 @@ def read_keys(
 ) -> pl.DataFrame:
     """Return the keys of an answer as a frame in the dtypes of the grouping columns, in the order given.
 
-    Where the keys of the data are not `public`, enums are read as texts: their categories may be those of the data.
+    If the keys of the data are not `public`, enums are read as texts: their categories may come from the data.
 
     >>> read_keys([2, 1], ["day"], pl.Schema({"day": pl.Int8}))["day"].dtype
     Int8
@@ -244,7 +243,7 @@ _LABELS: Final = (
 class OtherKeys:
     """The keys of an answer of which the last are labels: a group for all rows with none of the `listed` ones before.
 
-    Where some columns have no label, there is a further group for each of their listed values.
+    If some columns have no label, there is a further group for each of their listed values.
     """
 
     keys: pl.DataFrame
@@ -295,7 +294,7 @@ def with_others(keys: pl.DataFrame, other: object) -> OtherKeys:
 
 
 def check_numbered(keys: pl.Schema, what: str) -> None:
-    """Refuse names and types of columns of which rows cannot be given numbers."""
+    """Refuse columns whose names or types do not allow rows to be numbered by key."""
     pattern = next((name for name in keys if pl.col(name).meta.has_multiple_outputs()), None)
     if pattern is not None:  # engines read the columns that expressions name
         raise UsageError(
@@ -328,7 +327,7 @@ def _read_labels(other: object, by: Sequence[str]) -> dict[str, object]:
         )
     if not given or any(label is None or _is_nested(label) for label in given.values()):
         raise UsageError(
-            f"other is {quoted(cast(object, other))}, which names no group.",
+            f"other is {quoted(cast(object, other))}, which is not a label.",
             allowed=_LABELS,
             instead='other="elsewhere"',
         )
@@ -351,7 +350,7 @@ def _with_label(keys: pl.Series, label: object, times: int) -> pl.Series:
     if both.select(comparable(both.schema)).is_duplicated()[-1]:
         raise UsageError(
             f"The label {quoted(label)} is one of the listed keys of {keys.name!r}.",
-            allowed="a label that is no listed key; rows that have it as their value are among the others",
+            allowed="a label that is not a listed key; rows with that value are among the others",
             instead='another label, such as other="none of these"',
         )
     return pl.concat([keys, read.new_from_index(0, times)])
@@ -377,7 +376,7 @@ def _no_label(keys: pl.Series, label: object) -> UsageError:
     )
     return UsageError(
         f"The label {quoted(label)} is no {kind}, as the keys of {keys.name!r} are.",
-        allowed=f"a value that a column of {kind} can have, and that is no listed key",
+        allowed=f"a value that a column of {kind} can have, other than the listed keys",
         instead='other="elsewhere"' if kind in ("String", "Categorical") else as_text,
     )
 

@@ -140,7 +140,7 @@ def _of_outputs(request: Request) -> dict[str, str]:
 
 
 def one_by_one(arguments: Iterable[Any]) -> list[Any]:
-    """Return arguments one by one: Polars takes lists of them, and generators, too."""
+    """Return arguments one by one: Polars takes lists of them, and generators too."""
     return [
         item
         for part in arguments
@@ -180,7 +180,7 @@ def column_name(given: object) -> str:
 
 
 def answer_name(name: object, values: Values, what: str) -> str:
-    """Return the name of an answer; if none is given, that of its values, or of their column and the query."""
+    """Return the name of an answer; by default that of its values, or of their column and the query."""
     default = values.name if values.name is not None else f"{values.column}_{what}"
     return read_name(name, default)
 

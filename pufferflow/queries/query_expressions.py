@@ -1,7 +1,7 @@
 """Queries spelled as Polars users spell them: `pl.col("level").puffer.sum()`, for `batch.agg`.
 
 An expression is kept with the name of a query and its arguments. `batch.agg` calls the method of the batch that has
-this name, so there is one implementation of every query. Nothing is checked before: errors are those of the methods.
+this name, so there is one implementation of every query. It alone checks the query and raises its errors.
 """
 
 import json
@@ -82,8 +82,8 @@ class QueryExpression(HelpfulAttributes):
 
         def _refuse(self, *_other: object) -> Never:
             raise UsageError(
-                "A query is no number yet, and cannot be computed with.",
-                allowed="arithmetic of each row, before the query; or of the numbers of the release",
+                "A query is not a number yet, so it cannot be part of a calculation.",
+                allowed="arithmetic on each row before the query, or on the released numbers",
                 instead='(pl.col("level") * 2).puffer.sum(), or release.frame.with_columns(…)',
             )
 
@@ -96,12 +96,12 @@ class QueryExpression(HelpfulAttributes):
 class ExpressionQueries(HelpfulAttributes):
     """The queries of an expression: the namespace `pl.col("level").puffer`, for `batch.agg`.
 
-    Each is the query that `batch.private_…` of the same name adds, with the same arguments: the same noise, and the
-    same default name. An expression works row by row, such as `pl.col("level").clip(0, 2)` or `pl.col("level") >= 3`.
+    Each query is the one that `batch.private_…` of the same name adds, with the same arguments, noise and default name.
+    An expression works row by row, such as `pl.col("level").clip(0, 2)` or `pl.col("level") >= 3`.
 
-    Editors and type checkers do not see a namespace that is registered while a program runs: `pl.col("level").puffer`
-    works, and they report it, as they do for every plugin of Polars. `pf.query("level")` is the same with its types,
-    as `pf.protect(frame, scenario)` is `frame.puffer.protect(scenario)`. A notebook completes both.
+    Editors and type checkers do not see a namespace that is registered while a program runs. `pl.col("level").puffer`
+    works, and they report it, as they do for every plugin of Polars. `pf.query("level")` is the same with its types, as
+    `pf.protect(frame, scenario)` is for `frame.puffer.protect(scenario)`. A notebook completes both.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
@@ -117,7 +117,7 @@ class ExpressionQueries(HelpfulAttributes):
     def sum(
         self, name: str | None = None, *, bounds: Any = None, otherwise: Any = None
     ) -> QueryExpression:
-        """Return the sum, as `private_sum` adds it; of a predicate, the number of rows where it is true.
+        """Return the sum, as `private_sum` adds it; for a predicate, the number of rows where it is true.
 
         >>> import polars as pl, pufferflow as pf
         >>> pf.query(pl.col("level").clip(0, 2)).sum("load").name
@@ -144,8 +144,8 @@ class ExpressionQueries(HelpfulAttributes):
     def count(self, name: str | None = None) -> QueryExpression:
         """Return the number of rows where a predicate is true, as `private_count` adds it.
 
-        Polars' own `count` counts values that are not null. `pl.len().puffer.count()` is the number of all rows, which
-        is private where the secret is whether rows are there, `pf.Presence`.
+        Polars' own `count` counts values that are not null. `pl.len().puffer.count()` is the number of all rows. It is
+        private under `pf.Presence`, where the secret is whether rows are there.
 
         >>> import polars as pl, pufferflow as pf
         >>> pf.query(pl.col("level") >= 3).count("peaks").kind
@@ -219,7 +219,7 @@ KINDS: Final = tuple(name for name in vars(ExpressionQueries) if not name.starts
 
 @suggests_arguments
 def query(column: ColumnOrExpr) -> ExpressionQueries:
-    """Return the queries of a column, or of an expression: `pl.col(column).puffer`, in a form that editors complete.
+    """Return the queries of a column or an expression: `pl.col(column).puffer`, in a form that editors complete.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -231,7 +231,7 @@ def query(column: ColumnOrExpr) -> ExpressionQueries:
         return ExpressionQueries(pl.col(column))
     if not isinstance(cast(object, column), pl.Expr):
         raise UsageError(
-            f"A query is about a value of type {type(column).__name__}.",
+            f"The column of a query is of type {type(column).__name__}.",
             allowed="the name of a column, or a Polars expression",
             instead='pf.query("level").sum(), or pf.query(pl.col("level") >= 3).count()',
         )
@@ -241,10 +241,10 @@ def query(column: ColumnOrExpr) -> ExpressionQueries:
 def read_queries(
     listed: Iterable[object], named: Mapping[str, object]
 ) -> Iterator[QueryExpression]:
-    """Yield the queries that `batch.agg` is given, in order; refuse anything else, and nothing."""
+    """Yield the queries that `batch.agg` is given, in order; refuse anything else, or none at all."""
     if not (listed or named):
         raise UsageError(
-            "agg without a query.",
+            "agg is given no query.",
             allowed="one query or more",
             instead='agg(pl.col("level").puffer.sum())',
         )

@@ -81,7 +81,7 @@ class Request:
     def limit(self) -> UnitLimit | None:
         """The rows of each unit that are read; None for all.
 
-        A table without an order has rows in that of all columns that are ever read, private ones last: rows that are
+        A table without an order is put in the order of all columns that are ever read, private ones last: rows that are
         equal in these are equal for every query. So the rows read of a unit never depend on other units' rows.
         """
         scenario, secret = self.scenario, self.scenario.secret
@@ -185,7 +185,7 @@ class Request:
 
     @cached_property
     def measures(self) -> tuple[Measure | None, ...]:
-        """The different sums that the queries read; None is the number of rows.
+        """The different sums that the queries read; None stands for the number of rows.
 
         Sums that are equal for all rows are one, under whatever names queries use them.
         """
@@ -239,13 +239,13 @@ class Request:
 
     @property
     def conditions(self) -> tuple[list[tuple[str, str]], list[str]]:
-        """The derived columns and the filters, as texts that are the same only if they are."""
+        """The derived columns and the filters, as texts that identify them."""
         made = [(name, identity(expression)) for name, expression in self.derived]
         return made, [identity(one) for one in self.filters]
 
     @cached_property
     def digest(self) -> str:
-        """A hash that requests share only if they have the same queries on the same columns."""
+        """A hash that identifies the queries and the columns they read."""
         made, filters = self.conditions
         keys = (
             None
@@ -285,14 +285,14 @@ class Request:
     def _bounds(
         self, weight: pl.Expr, factors: Sequence[tuple[pl.Expr, bool]]
     ) -> tuple[Fraction, Fraction]:
-        """Return the declared bounds of a weight of rows that come and go, whose weights come and go with them."""
+        """Return the declared bounds of a weight if rows come and go, and their weights with them."""
         said = public_words(weight)
         written = f"pl.col({said!r})" if weight.meta.is_column() else f"({said})"
         bounds = bounds_of_product(factors, self.schema)
         if bounds is None:
             raise UsageError(
-                f"The weight {said} has no declared bounds, and which rows there are is the secret: their weights "
-                "are secret with them.",
+                f"The weight {said} has no declared bounds. Under pf.Presence rows are secret, and so are their "
+                "weights.",
                 allowed="weights within numbers that are written down: .clip(low, high), true and false, divisors that "
                 "are never 0",
                 instead=f"{written}.clip(0, 100), with the largest weight that one row may have",
@@ -306,10 +306,7 @@ class Request:
         return bounds
 
     def check_weighable(self, what: str = "Public weights") -> None:
-        """Refuse weights of secrets that are no values of rows, and where groups depend on each other in known ways.
-
-        `what` needs them.
-        """
+        """Refuse weights if no bound is known on how far rows of different weights move together; `what` needs them."""
         scenario = self.scenario
         if isinstance(scenario.secret, Presence):
             return
@@ -377,7 +374,7 @@ class Request:
         return current
 
     def selected(self, expression: pl.Expr) -> list[str] | None:
-        """Return the public columns that an expression names and leaves as they are; None if it makes a new one."""
+        """Return the public columns that an expression names unchanged; None if it makes a new one."""
         if not expression.meta.is_column_selection():
             return None
         for name in expression.meta.root_names():
@@ -386,7 +383,7 @@ class Request:
         with suppress(pl.exceptions.PolarsError):
             return self._no_rows.select(expression).columns
         raise UsageError(
-            "A selector names a column that is not public.",
+            "The selector names a column that is not public.",
             allowed=f"public columns: {', '.join(map(repr, self.public))}",
             instead=f".group_by({self.public[0] if self.public else 'day'!r})",
         )
@@ -414,7 +411,7 @@ class Request:
             return replace(self, by=tuple(by), discovers=True)
         if keys is None and not self.counts_are_public:
             raise UsageError(
-                "The groups are private: the secret is whether rows are there at all.",
+                "The groups are private, since the secret is whether rows are there at all.",
                 allowed=f'the keys of the answer, listed; or keys="{DISCOVER}", under a guarantee with a delta',
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
@@ -533,7 +530,7 @@ class Request:
 
 def _unweighted(what: str) -> Refused:
     return Refused(
-        f"{what}: no bound is known on how far rows of different weights move together.",
+        f"{what} are refused: no bound is known on how far rows of different weights move together.",
         allowed="pf.Secret with pf.Independent(), pf.MarkovChain, pf.GaussianPrior, pf.LatentClass or "
         "pf.AnyCorrelation()",
         instead="prior=pf.AnyCorrelation(), or .group_by of the weight without it, and products of the answers",

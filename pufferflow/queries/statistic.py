@@ -1,6 +1,4 @@
-"""Additive statistics of one correlated group, and the base of queries, which reduce to them.
-
-Additive statistics of one correlated group of rows, to which every query reduces.
+"""Additive statistics of one correlated group of rows, to which every query reduces, and the base of queries.
 
 Rows of equal weights are one kind: results for one of them hold for all.
 """
@@ -31,13 +29,17 @@ _WEIGHTS = "one finite weight for each row, or rows of them: one for each answer
 class Statistic(InNotebooks):
     """Answers Σ_r weights[o, r] · φ_o(X_r) over the rows r of one correlated group, one for each o.
 
-    Every row of the group is included: those that are not selected have weight 0, for their values are secret too.
-    `weights` has one number for each row, or one row of them for each answer. `values` gives φ: numbers for the points
-    of the domain in their order (the same for all answers, or a row for each), a mapping from value to number, or None
-    for the value itself. On an interval φ is linear between its ends. `positions` are those of the rows in their
-    sequence; left out, the rows follow each other from 0. `start` is the position at which the sequence began, where a
-    prior's initial law holds. `column` names the column to read, if there are several. `counts` are the numbers of rows
-    for which each column of weights stands, where many weigh alike; such rows follow each other from 0.
+    Every row of the group is included. Rows that are not selected have weight 0, for their values are secret too.
+    `weights` has one number for each row, or one list of them for each answer.
+
+    `values` gives φ: a mapping from value to number, or the numbers for the points of the domain in their order. The
+    numbers are the same for all answers, or a list for each. By default φ is the value itself. On an interval φ is
+    linear between its ends.
+
+    `positions` are those of the rows in their sequence; by default the rows follow each other from 0. `start` is the
+    position at which the sequence began, where a prior's initial law holds. `column` names the column to read, if there
+    are several. `counts` are the numbers of rows for which each column of weights stands, if many have equal weights.
+    Such rows follow each other from 0.
 
     >>> Statistic([1, 1, 1]).size, Statistic.total(3).answers, Statistic.histogram(3, 4).answers
     (3, 1, 4)
@@ -98,12 +100,12 @@ class Statistic(InNotebooks):
 
     @classmethod
     def mean(cls, size: int, values: Any = None, *, column: str | None = None) -> Self:
-        """Return the mean of φ over rows that follow each other; how many there are is public."""
+        """Return the mean of φ over rows that follow each other; their number is public."""
         return cls(np.full(_count(size), 1 / _count(size)), values, column=column)
 
     @classmethod
     def histogram(cls, size: int, points: int, *, column: str | None = None) -> Self:
-        """Return how many rows have each of the values of a domain with so many points."""
+        """Return how many rows have each value of a domain with that many points."""
         return cls(np.ones((_count(points), _count(size))), np.eye(points), column=column)
 
     @property
@@ -165,8 +167,8 @@ class Statistic(InNotebooks):
             most = float(rows.sum(axis=1).max() * np.abs(table).max() * 2)
         if not np.isfinite(most):
             raise UsageError(
-                "The answers can be beyond all floats.",
-                allowed="weights and values whose sums are floats",
+                "The answers can be too large for floats.",
+                allowed="weights and values whose sums are finite floats",
                 instead="larger units",
             )
         return np.broadcast_to(table, (self.answers, len(points)))
@@ -265,7 +267,7 @@ class Kinds(NamedTuple):
         return kinds if counts is None else kinds.standing_for(counts)
 
     def standing_for(self, counts: Array) -> "Kinds":
-        """Return the same where column c stands for counts[c] rows; sums of whole numbers, never of floats."""
+        """Return the same if column c stands for counts[c] rows; sums of whole numbers, never of floats."""
         rows = np.zeros(len(self.counts), dtype=np.int64)
         np.add.at(rows, self.of_row, counts)
         return self._replace(first=(np.cumsum(counts) - counts)[self.first], counts=rows)
@@ -274,7 +276,7 @@ class Kinds(NamedTuple):
 def column_and_domain(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
     """Return the column of a statistic and its domain, as prior or secret declare it.
 
-    A statistic that names none is about the one that a derived secret names, or the only one beside the secret.
+    A statistic that names no column is about the one that a derived secret names, or the only one beside the secret.
     """
     known = dict(prior.columns)
     if secret.reads is not None and (not known or secret.reads[0] in known):
@@ -291,7 +293,7 @@ def column_and_domain(prior: Prior, statistic: Statistic, secret: AnySecret) -> 
         raise UsageError(
             f"The statistic is about {named}, and secret and prior declare {sorted(known)}.",
             allowed="a statistic of a column that has a declared domain",
-            instead="naming the column, or a secret with a column and its domain",
+            instead="column= in the statistic, or a secret with a column and its domain",
         )
     return statistic.column, known[statistic.column]
 
@@ -329,18 +331,18 @@ class Query:
 
     @property
     def counts_values(self) -> bool:
-        """Whether a private number, as that of present values, takes the place of the number of rows."""
+        """Whether a private number, such as that of present values, takes the place of the number of rows."""
         return False
 
     def size_in(self, tally: Tally, *, counts_are_public: bool) -> Size:
-        """Return the size of each cell: its number of rows, where that is public."""
+        """Return the size of each cell: its number of rows, if that is public."""
         return (
             tally.rows.astype(np.float64) if counts_are_public and not self.counts_values else None
         )
 
     @property
     def no_rows(self) -> Size:
-        """The size of a cell without rows, where that is public."""
+        """The size of a cell without rows, if that is public."""
         return np.zeros(1)
 
     def measure_in(self, size: Size) -> Whole | None:
@@ -349,7 +351,7 @@ class Query:
 
     @property
     def value_handling(self) -> str:
-        """How values are read beyond what their domain says, in words; empty if as they are."""
+        """Describe how values are read beyond what their domain says; empty if they are read unchanged."""
         return ""
 
     def factor(self, size: Size) -> Any:
@@ -363,7 +365,7 @@ class Query:
     def ends(self, sums: Floats, half: Floats, size: Size) -> tuple[Floats, Floats]:
         """Return the least and largest outputs if each measure is off by at most `half` of its own.
 
-        Here for linear queries; others override it. Where `running` names shares, `half` is for those sums instead.
+        This is for linear queries; others override it. If `running` names shares, `half` is for those sums instead.
         """
         reach = np.abs(np.atleast_1d(self.factor(size))[:, None] * half)
         outputs = self.finish(sums, size)
@@ -374,10 +376,10 @@ class Query:
         return None
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
-        """Return the least and largest outputs that there can be, whatever the rows: of shape (cells or 1, outputs).
+        """Return the least and largest outputs that are possible, whatever the rows: of shape (cells or 1, outputs).
 
-        They follow from the range of φ and from the number of rows, if that is public. NaN stands where nothing can be,
-        as for the mean of no rows. Here for sums; others override it.
+        They follow from the range of φ and from the number of rows, if that is public. NaN means that nothing is
+        possible, as for the mean of no rows. This is for sums; others override it.
         """
         steps = [
             (1, 1, 1) if one is None else (one.low, one.high, one.unit) for one in self.measures
@@ -400,12 +402,12 @@ def within(low: float, high: float, size: Size) -> tuple[Floats, Floats]:
 def widened(
     ends: tuple[Floats, Floats], no_rows: Any, low: float, high: float
 ) -> tuple[Floats, Floats]:
-    """Return the ends of bars, those of the whole range where there are no rows, or may be none."""
+    """Return the ends of bars; they are those of the whole range if there are no rows, or may be none."""
     return np.where(no_rows[:, None], low, ends[0]), np.where(no_rows[:, None], high, ends[1])
 
 
 def _outwards(products: Floats, towards: float) -> Floats:
-    """Return products of whole numbers, rounded outwards where floats may not hold them."""
+    """Return products of whole numbers, rounded outwards if floats may not hold them."""
     return np.where(np.abs(products) < _EXACT, products, np.nextafter(products, towards))
 
 

@@ -32,7 +32,7 @@ class Bars:
 
 
 def bars_of(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame | None) -> Bars:
-    """Return a row for each row of a release, or for each output where one row has many.
+    """Return a row for each row of a release, or for each output if one row has many.
 
     A number outside its `limits`, the range of possible answers, is marked, and a note says why.
     """

@@ -33,10 +33,10 @@ class Atoms(msgspec.Struct, frozen=True):
 class WorstPair(msgspec.Struct, frozen=True):
     """The two secrets that are the hardest to hide, and the law of the answer under each, in the unit of the answer.
 
-    `noise`, `scale` and `shape` (the k of a generalized Cauchy noise, the epsilon of a staircase, else 0) are what is
-    added to `answer`. `epsilon` is the guarantee on the ratio of the two noisy densities, but for a probability of
-    `delta`; None for guarantees of another kind. `note` says what the laws are if they are not the answer's own:
-    stand-ins for a movement, one number of several, or a coarser picture.
+    `noise`, `scale` and `shape` describe what is added to `answer`. `shape` is the k of a generalized Cauchy noise, the
+    epsilon of a staircase, otherwise 0. `epsilon` is the guarantee on the ratio of the two noisy densities, except with
+    a probability of `delta`; None for guarantees of another kind. `note` says what the laws are if they are not the
+    answer's own: stand-ins for a movement, one number of several, or a coarser picture.
     """
 
     answer: str
@@ -88,7 +88,7 @@ class Cell(msgspec.Struct, frozen=True):
 class WhatIf(msgspec.Struct, frozen=True):
     """What is left of the guarantee if an assumption is wrong.
 
-    `epsilon` (ρ, μ) as far as it is one number, `measure`.
+    `epsilon` is its loss if that is one number; `measure` says whether it is an ε, ρ or μ.
     """
 
     wrong: str
@@ -99,7 +99,7 @@ class WhatIf(msgspec.Struct, frozen=True):
 
 @final
 class Memory(msgspec.Struct, frozen=True):
-    """How long a row is remembered under a prior: what is `left` of it after so many `steps`, from 1 down to 0.
+    """How long a row is remembered under a prior: what is `left` of it after each of the `steps`, from 1 down to 0.
 
     `measure` is a total variation or a correlation. `step` is one step as a user types it, "1" where rows are counted.
     `forgotten` is the number of steps after which 1 % is left, None if that is beyond the range of `steps`.
@@ -168,9 +168,9 @@ class Light(msgspec.Struct, frozen=True):
 
 @final
 class Verdict(msgspec.Struct, frozen=True):
-    """How useful the numbers of one output are: how many groups are so, and how many have no known verdict.
+    """How useful the numbers of one output are: the number of groups with this verdict, and of groups without one.
 
-    `half` is half the widest 95 % interval and `signal` the difference it was compared with, where these are known.
+    `half` is half the widest 95 % interval and `signal` the difference it was compared with, if these are known.
     `remedies` says what would make the numbers useful.
     """
 
@@ -188,7 +188,8 @@ class Verdict(msgspec.Struct, frozen=True):
 class FirstScreen(msgspec.Struct, frozen=True):
     """What the person who signs reads first, in plain words.
 
-    What is `published`, of `whom`, what is `protected` from which `adversary`, what is not, the odds, and the lights.
+    It says what is `published`, of `whom`, what is `protected` from which `adversary`, what is not, the odds, and the
+    lights.
     """
 
     published: str
@@ -221,9 +222,9 @@ class Charge(msgspec.Struct, frozen=True):
 class Budget(msgspec.Struct, frozen=True):
     """What an account has spent over time, and its forecast if releases go on as before.
 
-    `ahead` are totals after 1, 2, … further releases, `endless` the total of a schedule that never ends (None if there
-    is none or it is unknown), `fits` how many further releases fit (None for any number, or if unknown). Of very many
-    `releases` only some are among the charges, with the first and the last. `why` explains the total, and `what_if` is
+    `ahead` are totals after 1, 2, … further releases. `endless` is the total of a schedule that never ends, None if
+    there is none or it is unknown. `fits` is how many further releases fit, None for any number or if unknown. Of very
+    many `releases` only some are among the charges, with the first and the last. `why` explains the total. `what_if` is
     what the releases keep together if a prior is wrong.
     """
 
@@ -248,9 +249,9 @@ class Budget(msgspec.Struct, frozen=True):
 class Evidence(msgspec.Struct, frozen=True):
     """The evidence of a plan: explanation, noise, worst pair, other bounds, and what is left if an assumption fails.
 
-    `job`, `period` and `dataset` are its context, where known. `findings` names the outputs with useless numbers
-    (`too_noisy` in evidence of older versions), `counts` the outputs that count rows, `remarks` are further lines for
-    sections, and `distances` are those of the pairs that lie farthest apart. `first` is for the person who signs, and
+    `job`, `period` and `dataset` are its context, if known. `findings` names the outputs with useless numbers
+    (`too_noisy` in evidence of older versions), `counts` the outputs that count rows. `remarks` are further lines for
+    sections. `distances` are those of the pairs that lie farthest apart. `first` is for the person who signs.
     `verdicts` say how useful the numbers of each output are.
 
     >>> import polars as pl, pufferflow as pf
@@ -316,7 +317,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 @final
 class LedgerFacts(msgspec.Struct, frozen=True):
-    """A whole ledger for a report; `fault` says what does not fit if it is not sound."""
+    """A whole ledger for a report; `fault` says what is wrong if it does not verify."""
 
     address: str
     head: str

@@ -88,7 +88,7 @@ def _widths(evidence: Evidence, published: Sequence[PublishedColumn]) -> Mapping
 
 
 def how_well(evidence: Evidence) -> str:
-    """Return the guarantee in one or two sentences, in odds where it says anything about these."""
+    """Return the guarantee in one or two sentences, in odds if it says anything about them."""
     odds = None if evidence.first is None else evidence.first.odds
     pair = evidence.pair
     if evidence.first is None and pair is not None and pair.epsilon is not None:

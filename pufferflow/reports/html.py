@@ -47,7 +47,7 @@ class Group:
 
     @property
     def kept(self) -> "Group":
-        """The same group without sections that have nothing to say."""
+        """The same group without empty sections."""
         return replace(self, parts=[part for part in self.parts if part.body.strip()])
 
 
@@ -57,7 +57,7 @@ def values_of(template: str, /, **values: Any) -> Any:
 
 
 def section(name: str, anchor: str = "", /, **values: Any) -> Section:
-    """Return the section of a template, which says its title; its anchor is the template's name, if none is given."""
+    """Return the section of a template, which says its title; by default its anchor is the template's name."""
     made = values_of(f"sections/{name}.html", **values)
     return Section(anchor or name, made.title, made.__html__())
 

@@ -53,7 +53,7 @@ def total(value: float) -> str:
 
 
 def upwards(value: float, digits: int = 4) -> float:
-    """Return a positive number with so many digits, rounded up; other numbers are unchanged.
+    """Return a positive number with that many digits, rounded up; other numbers are unchanged.
 
     >>> upwards(1.28403, 3), upwards(1.2000000000000002), upwards(0.0)
     (1.29, 1.2, 0.0)
@@ -65,7 +65,7 @@ def upwards(value: float, digits: int = 4) -> float:
 
 
 def downwards(value: float, digits: int = 4) -> float:
-    """Return a number with so many digits, rounded down, such as a proven lower bound.
+    """Return a number with that many digits, rounded down, such as a proven lower bound.
 
     >>> downwards(14.9999991, 6), downwards(0.1, 6)
     (14.9999, 0.1)
@@ -74,7 +74,7 @@ def downwards(value: float, digits: int = 4) -> float:
 
 
 def at_most(value: float, digits: int = 4) -> str:
-    """Return a number of a guarantee as text that Python can read: with so many digits, rounded up.
+    """Return a number of a guarantee as text that Python can read: with that many digits, rounded up.
 
     >>> at_most(0.84901), at_most(2.5), at_most(1e-6), at_most(float("inf"))
     ('0.8491', '2.5', '1e-06', 'inf')
@@ -83,7 +83,7 @@ def at_most(value: float, digits: int = 4) -> str:
 
 
 def fixed(value: float, decimals: int, *, trimmed: bool = False) -> str:
-    """Return a finite number with so many decimals.
+    """Return a finite number with that many decimals.
 
     >>> fixed(-1234.5678, 2), fixed(2.5, 3, trimmed=True), fixed(-0.001, 1)
     ('−1,234.57', '2.5', '0.0')

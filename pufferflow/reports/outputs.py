@@ -37,7 +37,7 @@ class Column:
 @final
 @dataclass(frozen=True, eq=False)
 class PublishedColumn:
-    """The numbers of one output and the ends of their intervals, NaN where there is none."""
+    """The numbers of one output and the ends of their intervals, NaN if there is none."""
 
     name: str
     values: Floats
@@ -61,7 +61,7 @@ class PublishedColumn:
         return [beside(None if math.isnan(value) else value, half) for value, half in pairs]
 
     def with_bars(self) -> list[str]:
-        """Return each number with its error bar: "6,043 ± 13", or both ends where they lie differently far away.
+        """Return each number with its error bar: "6,043 ± 13", or both ends if they lie differently far away.
 
         >>> from numpy import array
         >>> PublishedColumn("n", array([6042.6, 5.0]), array([6030.0, 4.0]), array([6055.2, 9.0])).with_bars()
@@ -225,7 +225,7 @@ def table_of(
 ) -> tuple[list[Column], str]:
     """Return the columns of a table with error bars, and a note on rows left out.
 
-    Numbers that are impossible, or that noise alone could have made, have a remark; `raw` are the error bars before
+    Numbers that are impossible, or that noise alone could have made, have a remark. `raw` are the error bars before
     they were cut to the possible range.
     """
     outputs = outputs_of(frame, intervals)

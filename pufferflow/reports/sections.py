@@ -31,7 +31,7 @@ _CLASS: Final = re.compile(r"(\w+)\(")
 
 
 def anchor_of(bound: str) -> str:
-    """Return the id of the explanation of a bound, which is given by its name or its repr; "" if none.
+    """Return the id of the explanation of a bound, which is given by its name or its repr; "" if there is none.
 
     >>> anchor_of("Quilt(approximate=True)"), anchor_of("group privacy"), anchor_of("unheard-of")
     ('word-quilt', 'word-group-privacy', '')
@@ -114,7 +114,7 @@ def _sentence(evidence: Evidence) -> Section:
 
 
 def _distances(evidence: Evidence) -> Section:
-    """Return the section on the distances between the laws of the answer, by pair; empty where they are unknown."""
+    """Return the section on the distances between the laws of the answer, by pair; empty if they are unknown."""
     rows = evidence.distances
     return section(
         "distances",

@@ -23,7 +23,7 @@ def styled(  # noqa: PLR0913, PLR0917 - what a table has
     notes: Sequence[str],
     numbers: Sequence[int] = (),
 ) -> StyledTable:
-    """Return a table of texts; the columns at the places `numbers` are set to the right.
+    """Return a table of texts; the columns at the places `numbers` are aligned to the right.
 
     >>> table = styled("Load", "of a day", ["day", "load"], [("Monday", "6,043 ± 13")], ["epsilon 1"], [1])
     >>> "6,043 ± 13" in table.as_raw_html()

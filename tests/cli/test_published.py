@@ -136,7 +136,7 @@ def test_a_ledger_restored_from_a_backup_pays_for_no_new_period(job, tmp_path):
     for age in (0, 10**9):
         for folder in (tmp_path / "published").iterdir():
             os.utime(folder / "certificate.json", (age, age))
-        with pytest.raises(pf.UsageError, match="no such entry: it is an older copy"):
+        with pytest.raises(pf.UsageError, match="lacks: it is an older copy"):
             again.run(PERIODS[2])
     assert [entry.state for entry in again.account().history()] == ["committed"]
     assert not (tmp_path / "published" / PERIODS[2]).exists()

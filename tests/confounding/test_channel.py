@@ -105,7 +105,7 @@ def test_channels_of_rows_have_costs_on_tables():
     """A mechanism for rows is a release of the column that it is told to read; of no column it is none."""
     response = pf.local.randomized_response([0, 1, 2], 1.0)
     assert cost(THREE, response.reading("x"), secret="x").pure == response.epsilon
-    with pytest.raises(pf.UsageError, match="names no column"):
+    with pytest.raises(pf.UsageError, match="not name a column"):
         cost(THREE, response, secret="x")
 
 

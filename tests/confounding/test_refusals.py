@@ -50,7 +50,10 @@ MISUSES = {
         lambda: gaussian_copula(*[Additive("x", pf.Laplace(0.0))] * 2, 0.5),
         "first is Additive",
     ),
-    "no copula": (lambda: tied_channels(FIRST, FIRST, lambda *_: 0.5), "no number for every pair"),
+    "no copula": (
+        lambda: tied_channels(FIRST, FIRST, lambda *_: 0.5),
+        "not give a number for every pair",
+    ),
     "release": (lambda: cost(THREE, [pf.Laplace(1.0)]), "A release is of type Laplace"),
     "table": (lambda: cost({"x": [0]}, FIRST), "The table is of type dict"),
     "typo": (lambda: cost(THREE, channel("y", HALVES), secret="s"), "no column 'y'"),
@@ -83,7 +86,7 @@ MISUSES = {
     ),
     "loss shape": (
         lambda: design(THREE, [], pf.Pure(1.0), [[0, 1]], secret="s"),
-        "not a row for each of 3 answers",
+        "lacks a row for each of 3 answers",
     ),
     "loss name": (lambda: design(THREE, [], pf.Pure(1.0), "abs", secret="s"), "loss is 'abs'"),
     "which query": (lambda: design(xor_table(), [], pf.Pure(1.0), secret="s"), "No query is named"),
@@ -93,11 +96,11 @@ MISUSES = {
     ),
     "published": (
         lambda: design(THREE, FIRST, pf.Pure(1.0), secret="s", published=[]),
-        "not an output for every",
+        "not have an output for every",
     ),
     "published delta": (
         lambda: design(THREE, FIRST, pf.Approx(1.0, 0.1), secret="s", published=[0]),
-        "with delta",
+        "has a delta",
     ),
     "published what": (
         lambda: design(THREE, FIRST, pf.Pure(1.0), secret="s", published=["z"]),

@@ -224,8 +224,8 @@ def test_databases_that_cannot_be_reached(tmp_path, server):
             "cannot be reached, or refuses",
         ),
         (f"sqlite:///{tmp_path}/{HIDDEN}.db", pf.SourceError, "SQLite is not there"),
-        (f"oracel://me:{HIDDEN}@host/meters", pf.UsageError, "no database whose driver"),
-        (f"://{HIDDEN}", pf.UsageError, "no database whose driver"),
+        (f"oracel://me:{HIDDEN}@host/meters", pf.UsageError, "not a database whose driver"),
+        (f"://{HIDDEN}", pf.UsageError, "not a database whose driver"),
     ):
         with pytest.raises(error, match=told) as caught:
             rows_of(address)

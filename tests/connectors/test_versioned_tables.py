@@ -337,7 +337,7 @@ def test_keys_of_a_job_file(tmp_path):
     (tmp_path / "own.py").write_text(PYTHON)
     for keys, told in (
         ('kind = "detla"\npath = "houses"', "There is no source 'detla'"),
-        ("kind = 3", "The kind is no text"),
+        ("kind = 3", "The kind is not a text"),
         ('kind = "fils"\npath = "houses"', "try: 'files'"),
         ('kind = "files"\npth = "houses"', "unknown key 'pth' in [source]"),
         ('kind = "delta"\npth = "houses"', "unknown key 'pth' in [source]"),

@@ -163,7 +163,7 @@ def test_variables_come_from_the_environment(monkeypatch):
         == "postgresql://me:s3cret$@host/db"
     )
     monkeypatch.delenv("LEDGER_PASSWORD")
-    with pytest.raises(pf.UsageError, match="no variable 'LEDGER_PASSWORD'"):
+    with pytest.raises(pf.UsageError, match="environment variable 'LEDGER_PASSWORD'"):
         with_variables("postgresql://me:${LEDGER_PASSWORD}@host/db")
 
 

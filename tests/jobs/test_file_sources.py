@@ -96,18 +96,20 @@ def test_folders_of_no_value_and_of_another_type(folders):
 
 
 def test_folders_of_different_kinds(folders):
-    """Files in folders of other columns than the rest are refused, instead of read by half."""
+    """Files in folders with other columns than the rest are refused, instead of read by half."""
     pl.DataFrame({"level": [3]}).write_parquet(
         folders / "data" / "day=2026-11-20" / "beside.parquet"
     )
-    with pytest.raises(pf.UsageError, match="folders of other columns"):
+    with pytest.raises(pf.UsageError, match="folders with other columns"):
         rows_of(folders, path="data/", hive=True, columns=TYPES)
 
 
 def test_keys_that_do_not_go_together(folders):
     """Folders are of Parquet files, options are for object stores, and a function has neither."""
     (folders / "rows.csv").write_text("day,level\n2026-11-20,1\n")
-    with pytest.raises(pf.UsageError, match=r"ends in '\.csv', and its folders are columns"):
+    with pytest.raises(
+        pf.UsageError, match=r"ends in '\.csv', and only Parquet files can have folders"
+    ):
         rows_of(folders, path="rows.csv", hive=True, columns=TYPES)
     with pytest.raises(pf.UsageError, match="path is on this machine"):
         rows_of(folders, path="data/**/*.parquet", options={"aws_region": "eu-central-1"})
@@ -193,7 +195,7 @@ def test_credentials_come_from_the_environment_and_stay_there(bucket, tmp_path, 
     )
     job = pf.Job.read(tmp_path / "job.toml")
     monkeypatch.delenv("STORE_SECRET", raising=False)
-    with pytest.raises(pf.UsageError, match="no variable 'STORE_SECRET'"):
+    with pytest.raises(pf.UsageError, match="environment variable 'STORE_SECRET'"):
         job.run("2026-11-20")
     monkeypatch.setenv("STORE_SECRET", object_store.SECRET)
     plan = job.plan("2026-11-20")

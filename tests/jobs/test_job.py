@@ -226,7 +226,7 @@ def test_periods_that_are_not_over_or_not_the_jobs(make):
         job.period("2026-10-21", now)
     with pytest.raises(pf.UsageError, match="a week in 'UTC'"):
         job.period(pf.Period.read("2026-W40", "week"), now)
-    with pytest.raises(pf.UsageError, match="names no day"):
+    with pytest.raises(pf.UsageError, match="name of one day"):
         job.period("2026-W40", now)
 
 
@@ -333,7 +333,7 @@ def test_the_ledger_may_be_named_by_the_environment(make, monkeypatch, tmp_path)
     pf.Job.read(job.path).run(DAY)
     assert (tmp_path / "elsewhere" / "own.db").exists()
     monkeypatch.delenv("LEDGERS")
-    with pytest.raises(pf.UsageError, match="no variable 'LEDGERS'"):
+    with pytest.raises(pf.UsageError, match="environment variable 'LEDGERS'"):
         pf.Job.read(job.path).run(DAY)
 
 

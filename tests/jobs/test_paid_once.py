@@ -27,7 +27,7 @@ def test_a_ledger_that_was_moved_away_is_not_begun_anew(make, tmp_path):
     job.run(DAY)
     (tmp_path / "ledger.db").rename(tmp_path / "elsewhere.db")
     for day in (DAY, NEXT):
-        with pytest.raises(pf.UsageError, match="ledger is not there"):
+        with pytest.raises(pf.UsageError, match="ledger is missing"):
             job.run(day)
     assert not (tmp_path / "ledger.db").exists()
     (tmp_path / "elsewhere.db").rename(tmp_path / "ledger.db")

@@ -86,7 +86,7 @@ def test_named_periods(label, every, start, end):
 )
 def test_what_names_no_period_is_refused(label, every):
     """Only the exact form of a name is read, so that a period has one id."""
-    with pytest.raises(pf.UsageError, match="names no"):
+    with pytest.raises(pf.UsageError, match="is needed"):
         pf.Period.read(label, every)
 
 

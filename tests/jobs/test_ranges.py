@@ -52,10 +52,10 @@ def test_a_range_before_the_first_release_is_a_range_too(make):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"until": UNTIL}, "no since"),
-        ({"since": UNTIL, "until": SINCE}, "from 2026-10-21 until 2026-10-18, which is before"),
+        ({"until": UNTIL}, "without since"),
+        ({"since": UNTIL, "until": SINCE}, "from 2026-10-21 until 2026-10-18, which is earlier"),
         ({"since": SINCE, "until": "2999-01-01"}, "not over"),
-        ({"since": SINCE, "until": "2026-W43"}, "names no day"),
+        ({"since": SINCE, "until": "2026-W43"}, "name of one day"),
     ],
 )
 def test_ranges_that_are_none_are_refused(make, given, told):

@@ -53,7 +53,7 @@ def test_another_sink_is_protected_from_other_ledgers(shelf_job):
     job = shelf_job()
     job.run(DAY)
     (job.folder / "ledger.db").rename(job.folder / "away.db")
-    with pytest.raises(pf.UsageError, match="'memory:a' has releases that one paid for"):
+    with pytest.raises(pf.UsageError, match="'memory:a' has releases that a ledger paid for"):
         job.run(NEXT)
     (job.folder / "away.db").rename(job.folder / "ledger.db")
     (releases,) = SHELVES.values()
@@ -72,13 +72,13 @@ def test_another_sink_is_protected_from_other_ledgers(shelf_job):
         ('kind = "shelf"\nshelf = "a"\npath = "b"', "unknown key 'path' in [sink]"),
         ('kind = "shelf"\nshelf = 3', "sink.shelf: Expected `str`"),
         ('kind = "rack"', "job.toml: There is no sink 'rack'"),
-        ("kind = 3", "job.toml: The kind is no text"),
+        ("kind = 3", "job.toml: The kind is not a text"),
         ('kind = "torn"', "'torn' needs 'a_module_that_is_not_there', which is not installed"),
         (
             'kind = "gone"',
             "The entry point of 'gone' names an object that its package does not have",
         ),
-        ('kind = "odd"', "What is installed as the sink 'odd' has no keys for [sink]"),
+        ('kind = "odd"', "The package installed for the sink 'odd' has no keys for [sink]"),
     ],
 )
 def test_keys_are_those_of_the_kind(shelf_job, keys, part):

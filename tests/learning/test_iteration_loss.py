@@ -296,7 +296,7 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
     [
         (lambda: Iteration(0, pf.Gaussian(1.0)), "steps is 0"),
         (lambda: Iteration(2.5, pf.Gaussian(1.0)), "steps is 2.5"),
-        (lambda: Iteration(2, pf.Gaussian(0.0)), "without noise"),
+        (lambda: Iteration(2, pf.Gaussian(0.0)), "has no noise"),
         (lambda: Iteration(2, [pf.Gaussian(1.0)]), "1 noises for 2 steps"),
         (lambda: Iteration(2, "gaussian"), "noise is 'gaussian'"),
         (lambda: Iteration(2, pf.Gaussian(1.0), math.nan), "NaN"),
@@ -313,7 +313,10 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
             lambda: iteration_loss(Iteration(1, pf.Gaussian(1.0)), [1], pf.Renyi(2, 1.0)),
             "with its epsilon",
         ),
-        (lambda: iteration_loss(Iteration(1, pf.Gaussian(1.0)), [1], pf.Pure), "no pure loss"),
+        (
+            lambda: iteration_loss(Iteration(1, pf.Gaussian(1.0)), [1], pf.Pure),
+            "cannot keep a pure guarantee",
+        ),
         (lambda: renyi(Iteration(1, pf.Gaussian(1.0)), [math.inf]), "finite"),
         (
             lambda: learning.Displacements(np.array([0, 1]), np.array([-1]), np.ones(1)),
@@ -321,15 +324,21 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
         ),
         (
             lambda: learning.Marginals([pf.Law.point(0)], [], independent_given_secret=True),
-            "1 steps and of 0",
+            "1 steps, the other of 0",
         ),
         (lambda: learning.Descent(**{**DESCENT, "step_size": 2.5}), "above 2/smoothness = 2"),
         (lambda: learning.Descent(**{**DESCENT, "noise": math.nan}), "noise is nan"),
         (lambda: learning.Descent(**{**DESCENT, "rows": 0}), "rows is 0"),
         (lambda: learning.Descent(**{**DESCENT, "lipschitz": math.inf}), "any amount"),
-        (lambda: learning.Descent(**DESCENT, convex=False, strong_convexity=0.5), "not convex"),
+        (
+            lambda: learning.Descent(**DESCENT, convex=False, strong_convexity=0.5),
+            "convex is False",
+        ),
         (lambda: learning.Descent(**DESCENT).displacements([1.0]), "shape"),
-        (lambda: learning.Descent(**DESCENT).displacements_of([([1.5], [1.0])]), "no rows"),
+        (
+            lambda: learning.Descent(**DESCENT).displacements_of([([1.5], [1.0])]),
+            "not a row of the descent",
+        ),
         (
             lambda: renyi(Iteration(9, pf.Gaussian(1.0)), learning.Descent(**DESCENT).all_rows()),
             "step 10",
@@ -341,11 +350,11 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
                     pf.GaussianPrior(pf.AR1(0.5)), 1.0, learning.Descent(**DESCENT)
                 ),
             ),
-            "of 9 steps",
+            "has 9 steps",
         ),
         (
             lambda: learning.Descent(**DESCENT).displacements_of([([3, 3], [1.0, 1.0])]),
-            "given once",
+            "out of order",
         ),
         (
             lambda: learning.GaussianRows(pf.AnyCorrelation(), 1.0, learning.Descent(**DESCENT)),

@@ -272,7 +272,7 @@ def test_the_phase_in_which_groups_begin_counts():
 def test_rows_that_stand_at_one_place_are_refused_and_unknown_places_count_as_a_group():
     # two rows of a person in one hour contradict the chain; hours that are no whole steps are not along it
     twice = pl.concat([table(6, people=2)] * 2)
-    with pytest.raises(pf.UsageError, match="Two rows of a group have the same order_by"):
+    with pytest.raises(pf.UsageError, match="Two rows of a group have the same value of order_by"):
         planned(twice, pf.Approx(1.0, 1e-6))
     halves = table(6, people=2).with_columns(pl.col("hour") * 0.5)
     plan = planned(halves, pf.Approx(1.0, 1e-6))

@@ -194,7 +194,7 @@ def test_numbers_of_numpy_are_numbers():
         (lambda: L.Descent(10, 0.1, 1.0, 1.0, 1.0, convex="no"), "convex is of type str"),
         (lambda: L.Descent(2**40, 0.1, 1.0, 1.0, 1.0, passes=2**20), "rows times passes"),
         (lambda: L.Descent(10, 0.1, 1.0, 1.0, 1.0, strong_convexity=2), "above smoothness"),
-        (lambda: DESCENT.displacements_of([]), "No pairs"),
+        (lambda: DESCENT.displacements_of([]), "No row and distance"),
         (
             lambda: L.Displacements(np.array([0, 2]), np.array([0]), np.ones(1)),
             "do not fit each other",

@@ -223,9 +223,9 @@ WRONG = {
     "never left": (
         GOOD,
         {"domain": [0, 1, 2], "smoothing": 0},
-        "nothing is known of 1 of 3 states",
+        "nothing is known about 1 of 3 states",
     ),
-    "half known": (GOOD, {"period": 2, "smoothing": 0}, "nothing is known of 2 of 4 pairs"),
+    "half known": (GOOD, {"period": 2, "smoothing": 0}, "nothing is known about 2 of 4 pairs"),
     "negative smoothing": (GOOD, {"smoothing": -1}, "smoothing"),
     "endless smoothing": (GOOD, {"smoothing": float("inf")}, "smoothing"),
     "no period": (GOOD, {"period": 0}, "period is 0"),

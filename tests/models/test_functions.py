@@ -145,7 +145,7 @@ def test_what_is_stored_refuses_a_function_and_says_what_to_write_instead(tmp_pa
     simulated = pf.Scenario(CAUSE, pf.Simulator(draws(0.1)))
     with (
         pf.Ledger(tmp_path / "ledger.db") as ledger,
-        pytest.raises(pf.Refused, match="cannot be written down"),
+        pytest.raises(pf.Refused, match="cannot be stored"),
     ):
         ledger.open("causes", simulated, limit=pf.Pure(3.0))
 

@@ -192,7 +192,7 @@ def test_what_does_not_look_so_is_noted():
         pf.Reference("r", rows), "x", "unit", covariance="ar1", order_by="hour"
     ).provenance.notes
     assert "1 rows without a value, a group or a place were left out" in notes
-    assert any(note.startswith("values are no Gaussian's (skewness") for note in notes)
+    assert any(note.startswith("values are not Gaussian (skewness") for note in notes)
     wave = {
         "hour": range(600),
         "x": (np.sin(np.arange(600) * np.pi / 12) + rng.normal(size=600) / 4).tolist(),
@@ -219,7 +219,7 @@ WRONG = {
     "no such kind": ({"covariance": "kernel"}, "covariance is 'kernel'"),
     "no order": ({"covariance": "ar1"}, "without order_by"),
     "an order for families": ({"order_by": "hour"}, "with order_by"),
-    "no groups": ({"within": None}, "without within"),
+    "no groups": ({"within": None}, "needs within"),
     "one column twice": ({"within": "x"}, "same column"),
     "labels": ({"reference": reference(x=["a"] * 150)}, "type String"),
     "infinite": ({"reference": reference(x=[np.inf] * 150)}, "infinite values"),
@@ -268,7 +268,7 @@ def test_the_private_frame_is_no_reference():
 )
 def test_bounds_that_hold_no_factors_are_refused(low, high):
     """Bounds of other shapes, without 1 on the diagonal or crossed are no class."""
-    with pytest.raises(UsageError, match="Bounds on factors"):
+    with pytest.raises(UsageError, match="bounds on factors"):
         Factors(low, high)
 
 

@@ -66,7 +66,7 @@ def test_what_is_no_law_is_refused(weights, rows):
         (Secret("x", [0, 1]), "have 3 entries, and the domain 2 points"),
         (Secret("x", Interval(0, 1)), "all points of an interval"),
         (Secret("x", [0, 1, 2]), "never produces x = 2"),
-        (Derived("class"), "names no column"),
+        (Derived("class"), "needs a column"),
         (Initial("x", [0, 1, 2]), "no first one"),
         (
             Derived("class", ["a", "b", "c"], column="x", domain=[0, 1, 2]),

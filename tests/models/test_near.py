@@ -228,7 +228,7 @@ def test_stored_regions_that_hold_nothing_are_refused():
     table = pf.Table.fit(reference(**PUPILS), ["paid", "grade"], slack=0.1).stored()
     damaged = json.loads(json.dumps(table))
     damaged["laws"][0]["low"][0][0] = 0.99
-    with pytest.raises(UsageError, match="do not hold its centre"):
+    with pytest.raises(UsageError, match="lies outside its bounds"):
         TablesNear.restored(damaged)
     fewer = {**table, "laws": table["laws"][:1]}
     with pytest.raises(UsageError, match="do not fit"):

@@ -68,7 +68,7 @@ def test_draws_of_the_wrong_kind_are_refused(drawn):
 def test_a_function_is_no_json_but_has_a_fingerprint():
     """Storing is refused with a reason; the fingerprint changes with the function's source and with the numbers."""
     prior = Simulator(heights, draws=100)
-    with pytest.raises(pf.Refused, match="cannot be written down"):
+    with pytest.raises(pf.Refused, match="cannot be stored"):
         prior.stored()
     assert prior.fingerprint() == Simulator(heights, draws=100).fingerprint()
     others = [

@@ -199,7 +199,7 @@ def test_bounds_are_those_that_are_written_down(name):
             ),
             "unit",
         ),
-        (lambda b: b.private_sum(level * price.clip(0, 1) + 1), "is no product"),
+        (lambda b: b.private_sum(level * price.clip(0, 1) + 1), "is not a function of sensitive"),
     ],
 )
 def test_what_is_no_weight_is_refused(ask, words):

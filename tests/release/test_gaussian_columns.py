@@ -142,17 +142,20 @@ def test_bad_beliefs_and_secrets_are_refused():
     listed = pf.Derived("load", values=[0, 1], column=NAMES, domain=[LOAD, TEMP])
     ar1, more = pf.AR1(0.5), np.eye(3)
     cases = [
-        (lambda: pf.Scenario(SECRETS, pf.GaussianPrior(ar1), order_by="t"), "2 secret columns"),
+        (
+            lambda: pf.Scenario(SECRETS, pf.GaussianPrior(ar1), order_by="t"),
+            "the secret has 2 columns",
+        ),
         (
             lambda: pf.Scenario(SECRETS, pf.GaussianPrior(ar1, across=more), order_by="t"),
             "across is of 3 columns",
         ),
         (
             lambda: pf.Scenario(SECRETS, pf.GaussianPrior(np.eye(5)), order_by="t"),
-            "2 secret columns",
+            "the secret has 2 columns",
         ),
         (lambda: pf.Scenario(SECRETS[0], PRIOR, order_by="t"), "the secret has one column"),
-        (lambda: pf.Scenario([SECRETS[0], bins], PRIOR, order_by="t"), "'temp' has"),
+        (lambda: pf.Scenario([SECRETS[0], bins], PRIOR, order_by="t"), "domain of 'temp'"),
         (lambda: pf.Scenario(listed, PRIOR, order_by="t"), "pf.Derived"),
         (
             lambda: pf.GaussianPrior(ar1, across=[[1, 0, 1], [0, 1, 1], [1, 1, 2]]),
@@ -160,10 +163,10 @@ def test_bad_beliefs_and_secrets_are_refused():
         ),
         (lambda: pf.GaussianPrior(ar1, across=[[1, 0.5], [0.4, 1]]), "not symmetric"),
         (lambda: pf.GaussianPrior(ar1, across=[[1, math.nan], [math.nan, 1]]), "NaN"),
-        (lambda: pf.GaussianPrior(ar1, across="temp"), "no matrix"),
+        (lambda: pf.GaussianPrior(ar1, across="temp"), "not a matrix"),
         (lambda: pf.GaussianPrior(ar1, across=ar1), "across is of type AR1"),
-        (lambda: pf.GaussianPrior(ar1, variance=2.0, across=ACROSS), "beside across"),
-        (lambda: PRIOR.conditional([0, 1], [0, 1], 0, 1, 0), "covariance of several"),
+        (lambda: pf.GaussianPrior(ar1, variance=2.0, across=ACROSS), "together with across"),
+        (lambda: PRIOR.conditional([0, 1], [0, 1], 0, 1, 0), "covariance is that of several"),
         (
             lambda: (
                 batch(prior=pf.GaussianPrior(np.eye(4)), rows=3)

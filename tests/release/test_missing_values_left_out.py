@@ -280,7 +280,7 @@ def test_priors_without_a_state_for_it_are_refused():
 
 def test_what_has_no_meaning_is_refused():
     """Near pairs of an interval, covariances, bounds by group, public weights of a mean, rows, models."""
-    with pytest.raises(pf.Refused, match="be indistinguishable too"):
+    with pytest.raises(pf.Refused, match="hides every value and a missing one"):
         pf.Secret("kw", domain=pf.Interval(0, 1), pairs=pf.WithinDistance(0.1), missing="skip")
     both = pf.Scenario(
         [LISTED, pf.Secret("label", domain=["a", "b"])], pf.Independent(), public=["day"]

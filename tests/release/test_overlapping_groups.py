@@ -154,7 +154,7 @@ def test_rows_of_other_groups_than_were_planned_with_are_refused():
     plan = by_hospital(batch(frame)).plan(pf.Pure(1.0))
     assert plan.release().frame.height == 1
     of_second[:] = 1.0
-    with pytest.raises(SourceError, match="other rows than when it was planned with"):
+    with pytest.raises(SourceError, match="other rows than when the plan was made"):
         plan.release()
     asked, weights = plan.request, plan.mechanism.noise.public.weights
     with pytest.raises(SourceError, match="other weights"):  # found when sums are read, too

@@ -225,7 +225,7 @@ def test_choosing_the_first_value_changes_no_fingerprint():
 def test_missing_without_a_column_is_refused():
     """What no column can have is not passed over in silence."""
     for make in (lambda: pf.Presence("key", missing=3), lambda: pf.Derived("d", missing=3)):
-        with pytest.raises(pf.UsageError, match="no column whose values it could be"):
+        with pytest.raises(pf.UsageError, match="without a column that it applies to"):
             make()
 
 

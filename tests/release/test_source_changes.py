@@ -481,7 +481,7 @@ def test_a_series_beside_a_file_may_be_filled_anew(tmp_path, monkeypatch):
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("levels", scenario, limit=pf.Pure(2.0))
         houses[:] = 0
-        with pytest.raises(pf.SourceError, match="other rows than when it was planned with"):
+        with pytest.raises(pf.SourceError, match="other rows than when the plan was made"):
             plan.release(account, id="today")
         assert account.spent() == pf.Pure(0.0)
 

@@ -411,7 +411,7 @@ def test_means_are_not_divided_by_nothing():
 )
 def test_what_is_no_product_is_refused(expression):
     """Public columns stand in a sum as factors of the whole expression, and nowhere else."""
-    with pytest.raises(Refused, match="no product"):
+    with pytest.raises(Refused, match="times one of public columns"):
         batch(rows([1.0])).private_sum(expression)
 
 
@@ -428,7 +428,7 @@ def test_other_beliefs_and_other_weights_are_refused_at_once():
             COST
         )
     there = pf.Presence("house", "level", LEVELS, rows=2)
-    with pytest.raises(UsageError, match="which rows there are is the secret"):
+    with pytest.raises(UsageError, match=r"Under pf.Presence rows are secret"):
         pf.protect(frame, pf.Scenario(there, INDEPENDENT, public=["house", "price"])).private_sum(
             COST
         )

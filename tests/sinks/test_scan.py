@@ -249,7 +249,7 @@ WRONG = {
     "keys that do not fit": (lambda _: {"kind": "delta", "p": 1}, "do not fit", '"kind": "sql"'),
     "a frame of something else": (
         lambda _: pl.DataFrame({"day": [1]}),
-        "no table that a sink wrote",
+        "not a table that a sink wrote",
         "pl.scan_delta(path)",
     ),
     "a frame that cannot be read": (

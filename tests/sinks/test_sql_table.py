@@ -188,7 +188,7 @@ def test_other_questions_need_another_table(lite, release):
 @pytest.mark.parametrize(
     ("columns", "part"),
     [
-        ({"a": pl.List(pl.Int64)}, "dtype List(Int64), which tables have no form for"),
+        ({"a": pl.List(pl.Int64)}, "dtype List(Int64), which tables cannot hold"),
         ({"a": pl.UInt64}, "dtype UInt64"),
         ({"a": pl.Datetime("ns")}, "dtype Datetime"),
         ({"a": pl.Decimal(10, 2)}, "dtype Decimal"),
@@ -237,14 +237,14 @@ def test_values_without_a_form_are_refused(lite, keys, part):
 )
 def test_addresses_of_other_databases_are_refused(address):
     """Nothing of them is told, which may hold a password."""
-    with pytest.raises(pf.UsageError, match="no database that a job can write to") as caught:
+    with pytest.raises(pf.UsageError, match="not a database that a job can write to") as caught:
         SqlTable(address, "meters").check_address()
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("table", ["x" * 55, "a\0b"])
 def test_names_that_a_database_would_cut_are_refused(table):
-    with pytest.raises(pf.UsageError, match="no name of a table"):
+    with pytest.raises(pf.UsageError, match="not a name of a table"):
         SqlTable("published.db", table)
 
 

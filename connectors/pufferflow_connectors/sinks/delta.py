@@ -1,7 +1,7 @@
 """The sink that is a Delta table: a release is one commit, whose transaction id is that of the release.
 
-Of two commits with one transaction id that are based on the same version, Delta accepts the first and refuses the
-second, which then finds the rows of the first.
+Two commits may have one transaction id and be based on the same version. Then Delta accepts the first and refuses the
+second, which finds the rows of the first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -139,7 +139,7 @@ class DeltaSink(LakeSink["deltalake.DeltaTable"]):
 
 
 def _place(path: str, folder: Path) -> str:
-    """Return where a table is: an address as it is, a path relative to the folder of the job."""
+    """Return where a table is: an address unchanged, a path relative to the folder of the job."""
     if scheme_of(path) is not None:
         return check_store_address(path)
     return str(folder / local_path(path, "The sink").expanduser())

@@ -31,7 +31,7 @@ def attempt(
 ) -> T:
     """Return the result of work on a sink, or raise that the sink failed; errors of pufferflow pass.
 
-    `reason_of` may give the reason in plain words; else it is the class of the error.
+    `reason_of` may give the reason in plain words; otherwise it is the class of the error.
     """
     try:
         return work()

@@ -42,7 +42,7 @@ class Names:
 
 
 def plain_columns(columns: pl.Schema, names: Names) -> pl.Schema:
-    """Return columns with the types that they have in a table; refuse what it has no form for.
+    """Return columns with the types that they have in a table; refuse those that it cannot hold.
 
     >>> plain_columns(pl.Schema({"day": pl.Date, "n": pl.UInt8, "load": pl.Float32}), Names())
     Schema({'day': Date, 'n': Int64, 'load': Float64})
@@ -83,7 +83,7 @@ def same(stored: pl.DataFrame | None, rows: pl.DataFrame) -> bool:
 
 
 def check_values(rows: pl.DataFrame) -> None:
-    """Refuse values that databases have no form for; errors name the column, which is public, and no value."""
+    """Refuse values that databases cannot hold; errors name the column, which is public, and no value."""
     for name, dtype in rows.schema.items():
         column = rows[name]
         if dtype == pl.String and column.str.contains("\0", literal=True).any():
@@ -103,7 +103,7 @@ def _years_fit(column: pl.Series) -> bool:
 
 def _no_form(name: str, what: str, allowed: str) -> pf.UsageError:
     return pf.UsageError(
-        f"The column {name[:100]!r} has {what}, which databases have no form for. The release is kept in the ledger.",
+        f"The column {name[:100]!r} has {what}, which databases cannot hold. The release is kept in the ledger.",
         allowed=allowed,
         instead='a [sink] of kind "folder" or "object" with format = "parquet", to which the next run sends it',
     )
@@ -131,7 +131,7 @@ def _plain(name: str, dtype: pl.DataType) -> pl.DataType:
             return pl.Datetime("us", None if dtype.time_zone is None else "UTC")
         case _:
             raise pf.UsageError(
-                f"The column {name[:100]!r} is of dtype {str(dtype)[:100]}, which tables have no form for.",
+                f"The column {name[:100]!r} is of dtype {str(dtype)[:100]}, which tables cannot hold.",
                 allowed="keys that are integers of up to 64 bits, floats, texts, booleans, dates, or moments in "
                 "milliseconds or microseconds",
                 instead="a key of another type, such as pl.col(…).cast(pl.Int64); "

@@ -1,9 +1,8 @@
 """What Delta and Iceberg sinks have in common: a release is one commit of rows to one table, with its certificate.
 
-The certificate is in a column, in the first row of its release: so it stays with its rows, also where logs and
-snapshots expire, and no reader sees one without the other. A release without rows is one row with only its id and
-certificate. A commit is based on the version of the table that was read: if another one came first, the table is read
-again.
+The certificate is in a column, in the first row of its release. So it stays with its rows, even if logs and snapshots
+expire, and no reader sees one without the other. A release without rows is one row with only its id and certificate. A
+commit is based on the version of the table that was read. If another one came first, the table is read again.
 """
 
 from abc import abstractmethod
@@ -99,7 +98,7 @@ class LakeSink(Sink, Generic[Table]):
 
     @abstractmethod
     def _reason(self, error: Exception) -> str:
-        """Return an error in plain words; empty where only its class can be shown."""
+        """Return an error in plain words; empty if only its class can be shown."""
 
     # What they have in common
 
@@ -142,7 +141,7 @@ class LakeSink(Sink, Generic[Table]):
         return self._read(self._all)
 
     def prepare(self, columns: pl.Schema) -> None:
-        """Make the table unless it is there; refuse one of that name that has other columns."""
+        """Make the table unless it is there; refuse a table of that name with other columns."""
         wanted = columns_with_own(columns)
         self._attempt(lambda: self._check(wanted))
 

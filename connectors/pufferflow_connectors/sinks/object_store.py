@@ -1,9 +1,9 @@
 """The sink that is an object store: files under a name for each release, of which the certificate is written last.
 
 Each file is put if there is none of its name, which the store decides. Files of numbers are named after the ledger's
-entry, so that files of a killed process are never taken for those of another release's certificate. Where there is no
-certificate, nothing was published. Credentials come from the environment, as the store's own tools read them, or from
-options; none is in an address.
+entry. So files of a killed process are never taken for those of another release's certificate. Without a certificate
+nothing was published. Credentials come from the environment, as the store's own tools read them, or from options; none
+is in an address.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

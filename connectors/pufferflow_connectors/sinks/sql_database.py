@@ -64,7 +64,7 @@ class Database:
     """The file of SQLite."""
 
     def read(self, work: "Callable[[sa.Connection], T]", table: "sa.Table") -> T | None:
-        """Return what work reads; None where the table is not there, which reading does not make."""
+        """Return what work reads; None if the table is not there: reading does not make it."""
         import sqlalchemy as sa
 
         if self.file is not None and not self.file.exists():
@@ -77,7 +77,7 @@ class Database:
     def write(self, work: "Callable[[sa.Connection], T]", *, alone: bool = False) -> T:
         """Return the result of a transaction; nothing of it is seen before it is whole.
 
-        Writers of SQLite come one after the other; those of PostgreSQL only where they are to be `alone`.
+        Writers of SQLite come one after the other; those of PostgreSQL only if they must be `alone`.
         """
         if self.file is not None:
             self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ def url_of(address: str, folder: Path) -> "sa.URL":
     if url is not None and kind in {"postgresql", "postgresql+psycopg"}:
         return url.set(drivername="postgresql+psycopg")
     raise pf.UsageError(
-        "The address of the sink is of no database that a job can write to.",
+        "The address of the sink is not a database that a job can write to.",
         allowed="sqlite:///file.db, or postgresql+psycopg://user:${PASSWORD}@host/database",
         instead='address = "sqlite:///published.db"',
     )
@@ -185,7 +185,7 @@ def engine_of(url: "sa.URL") -> Database:
         return Database(engine, shown_address(url), Path(url.database or ""))
     if find_spec("psycopg") is None:
         raise pf.UsageError(
-            "A sink in PostgreSQL, and no driver for it.",
+            "A sink in PostgreSQL needs a driver, which is not installed.",
             allowed="an environment with psycopg",
             instead='pip install ".[postgres]"',
         )

@@ -75,11 +75,11 @@ class SqlTable(TomlTable, frozen=True):
     ) = None
 
     def __post_init__(self) -> None:
-        """Refuse names that a database would cut, and take for others."""
+        """Refuse names that a database would cut, and then confuse with others."""
         for name in (self.table + _SUFFIX, self.schema or ""):
             if len(name.encode()) > _MOST_BYTES or "\0" in name:
                 raise pf.UsageError(
-                    f"The name {name[:100]!r} is no name of a table or schema.",
+                    f"The name {name[:100]!r} is not a name of a table or schema.",
                     allowed=f"up to {_MOST_BYTES - len(_SUFFIX)} bytes, since certificates are in a table …{_SUFFIX}",
                     instead='table = "meters_daily"',
                 )
@@ -278,7 +278,7 @@ class SqlSink(Sink):
         return f"{self.root}#{name}"
 
     def _read(self, work: "Callable[[sa.Connection], T]") -> T | None:
-        """Return what work reads; None where there is no table yet, since reading makes none."""
+        """Return what work reads; None if there is no table yet, since reading makes none."""
         return self._attempt(lambda: self._database.read(work, self._certificates))
 
     def _attempt(self, work: Callable[[], T]) -> T:

@@ -19,7 +19,7 @@ def whole_version(
             f"Version {version.version} of the {version.kind} table cannot be read whole ({kind}): files are gone, or "
             "out of reach. Nothing was released.",
             allowed="a version whose files are there",
-            instead="the newest version, or cleaning up later than the plan is released",
+            instead="the newest version, or cleaning up the table after the release",
         )
 
     sandboxed(files.select(pl.len()).collect, gone)

@@ -110,7 +110,7 @@ def _load(table: DeltaTable, version: int) -> None:
         raise pf.UsageError(
             f"The Delta table has no version {version}.",
             allowed=f"versions up to {newest}, which is the newest",
-            instead="leaving the version out, which reads the newest",
+            instead="no version, which reads the newest",
         )
     sandboxed(lambda: table.load_as_version(version), lambda kind: _gone(version, kind))
 
@@ -119,7 +119,7 @@ def _gone(version: int, kind: str) -> SourceError:
     return SourceError(
         f"Version {version} of the Delta table is no longer in its log ({kind}). Nothing was released.",
         allowed="a version that was not cleaned up",
-        instead="leaving the version out, which reads the newest",
+        instead="no version, which reads the newest",
     )
 
 

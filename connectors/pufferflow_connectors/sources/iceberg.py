@@ -76,8 +76,8 @@ def scan(
 ) -> pl.LazyFrame:
     """Return one snapshot of an Iceberg table, the newest if none is given; certificates say which.
 
-    `table` is a table of PyIceberg, or its name in a catalog, whose properties are `options`. The frame stays at this
-    snapshot, and so does whatever is made of it. No row is read, but files must be there.
+    `table` is a table of PyIceberg, or its name in a catalog, whose properties are `options`. The frame, and all frames
+    derived from it, stay at this snapshot. No row is read, but files must be there.
     """
     if (
         find_spec("polars_iceberg") is None
@@ -126,7 +126,7 @@ def _snapshot(table: Table, asked: int | None) -> int | None:
     raise pf.UsageError(
         f"The Iceberg table has no snapshot {asked}: it has expired, or never was.",
         allowed="a snapshot that the table still has",
-        instead="leaving the snapshot out, which reads the newest",
+        instead="no snapshot, which reads the newest",
     )
 
 

@@ -142,7 +142,7 @@ class SqlSource(TomlTable, frozen=True):
                 return copied(batches, pl.Schema(dtypes_of(self.columns)))
 
     def _places(self, result: "sa.CursorResult[Any]", url: sa.URL) -> list[int]:
-        """Return where the declared columns are in the answer; refuse types of which no value can be read so."""
+        """Return where the declared columns are in the answer; refuse types that cannot be read as declared."""
         if not result.returns_rows:
             raise pf.UsageError(
                 "The query gives no rows.",
@@ -222,7 +222,7 @@ def _settings(url: sa.URL) -> tuple[str, ...]:
 
 
 def _check_file(url: sa.URL) -> None:
-    """Refuse a file of SQLite that is not there, which would be made."""
+    """Refuse a file of SQLite that is not there: it would be made."""
     if url.drivername.startswith("sqlite") and not Path(url.database or "").is_file():
         raise SourceError(
             "The source's file of SQLite is not there. Nothing was released.",
@@ -250,7 +250,7 @@ def _url(address: str, folder: Path) -> sa.URL:
     if url is None or not known:
         lacks = url is not None and _is_postgresql(url)
         raise pf.UsageError(
-            "The address of the source is of no database whose driver SQLAlchemy knows here.",
+            "The address of the source is not a database whose driver SQLAlchemy knows here.",
             allowed="postgresql://user:${PASSWORD}@host/database, sqlite:///file.db, or what has a driver here",
             instead='pip install ".[postgres]"' if lacks else 'address = "sqlite:///readings.db"',
         )

@@ -1,4 +1,4 @@
-"""Values of a database as columns of declared types: each by itself, and null where it cannot be read so.
+"""Values of a database as columns of declared types: each by itself, and null if it cannot be read so.
 
 No value changes how another is read, or makes a query fail. Drivers return numbers, texts and dates as Python has them,
 and SQLite returns any of these for any column.
@@ -71,7 +71,7 @@ def boolean(value: Any) -> bool | None:
 
 
 def date(value: Any) -> dt.date | None:
-    """Return a date; a moment is none, since its day depends on a zone."""
+    """Return a date; a moment is refused, since its day depends on a zone."""
     if isinstance(value, str):
         try:
             return dt.date.fromisoformat(value)

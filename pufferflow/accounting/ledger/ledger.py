@@ -134,7 +134,6 @@ class AccountRequest:
             )
         )
 
-
     def _check_named(self, appender: Appender) -> None:
         """Refuse a second account on the same secrets if no `dataset` says whether it is about the same people."""
         if self.dataset is not None or self.separate:

@@ -1,6 +1,6 @@
 """`pufferflow engine list` and `check`: list the engines that can hold the rows, and run the self-test of one.
 
-Rows stay in the engine, which groups, counts and sums; its results have to be those of Polars.
+Rows stay in the engine, which groups, counts and sums. Its results must be those of Polars.
 """
 
 import time
@@ -14,7 +14,8 @@ from pufferflow.cli.screen import Screen
 Address = Annotated[
     str,
     typer.Argument(
-        metavar="ADDRESS", help="Where it is: duckdb:, postgresql://…, spark:, sc://host:15002."
+        metavar="ADDRESS",
+        help="The address, such as duckdb:, postgresql://…, spark: or sc://host:15002.",
     ),
 ]
 
@@ -22,7 +23,7 @@ Address = Annotated[
 def installed(screen: Screen) -> Answer:
     """List the installed engines, and what to install for others.
 
-    Polars, which reads frames and files, is always there.
+    An engine is a database or cluster that holds the rows. Polars, which reads frames and files, is always there.
     """
     from pufferflow.core.entry_points import load, names_in
     from pufferflow.core.errors import UsageError
@@ -41,10 +42,10 @@ def installed(screen: Screen) -> Answer:
 
 
 def check(screen: Screen, address: Address) -> Answer:
-    """Test whether an engine answers as Polars does, to the last digit.
+    """Test whether an engine computes what Polars does, to the last digit.
 
-    The test rows, all edge cases, are part of the queries: no table is made or read. Each engine passes this test
-    before its first rows are protected; the command runs it earlier. ${NAME} in the address comes from the environment.
+    No table is made or read: the test rows, all edge cases, are part of the queries. Every engine must pass this test
+    before it reads private rows; the command runs it earlier. ${NAME} in the address is read from the environment.
     """
     from pufferflow.engines.connect import check_engine
     from pufferflow.jobs.toml import with_variables

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pufferflow.jobs.job import Job
 
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="The folder of the job; created if missing.")
+    Path, typer.Argument(metavar="FOLDER", help="The folder of the job; it is created if missing.")
 ]
 SchemaPath = Annotated[
     Path | None,
@@ -23,7 +23,7 @@ SchemaPath = Annotated[
         "--output",
         "-o",
         metavar="FILE.json",
-        help="Where it is written; stdout, if left out.",
+        help="Write the schema to this file. Default: stdout.",
         show_default=False,
     ),
 ]
@@ -32,7 +32,8 @@ SchemaPath = Annotated[
 def init(screen: Screen, folder: Folder = Path()) -> Answer:
     """Write a first job, which runs as it is.
 
-    Writes its file, its functions, and the schema of the file for editors. Rows are made up. Replaces no file.
+    Writes job.toml, its Python functions, and the schema of the file for editors. The rows are made up. Replaces no
+    file.
     """
     from pufferflow.cli.commands.run import near
     from pufferflow.jobs import starter
@@ -52,7 +53,10 @@ def init(screen: Screen, folder: Folder = Path()) -> Answer:
 
 
 def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> Answer:  # noqa: FBT002
-    """Print the JSON schema of a job file, for editors."""
+    """Print the JSON schema of a job file, for editors.
+
+    Editors with TOML support use it to complete and check job.toml.
+    """
     from pufferflow.jobs.file import schema as of_a_job
 
     if output is not None:
@@ -72,7 +76,7 @@ def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> A
 def check(screen: Screen, job: JobPath) -> Answer:
     """Read a job file, import its functions, and say what is due next.
 
-    Reads no data, and of a ledger only whether its account agrees with the file.
+    Reads no data. Of a ledger it reads only whether its account agrees with the file.
     """
     from pufferflow.cli.guarantee_texts import differences
     from pufferflow.jobs.file import check_addresses

@@ -23,17 +23,22 @@ if TYPE_CHECKING:
 AccountName = Annotated[
     str | None,
     typer.Option(
-        "--account", metavar="NAME", help="Show the history of this account.", show_default=False
+        "--account", metavar="NAME", help="Show each release of this account.", show_default=False
     ),
 ]
 Head = Annotated[
     str | None,
-    typer.Option("--head", metavar="HEAD", help="A stored head: number:hash.", show_default=False),
+    typer.Option(
+        "--head",
+        metavar="HEAD",
+        help="A head from an earlier run, number:hash, to detect an older copy.",
+        show_default=False,
+    ),
 ]
 Lines = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Where the entries are written.", show_default=False
+        "--output", "-o", metavar="FILE", help="Write the entries to this file.", show_default=False
     ),
 ]
 
@@ -41,7 +46,7 @@ Lines = Annotated[
 def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> Answer:
     """Show what each account has spent, or the history of one.
 
-    Reserved costs count, too: a release that failed may have revealed something.
+    Reserved costs count too: a release that failed may have revealed something.
     """
     with existing(ledger) as open_ledger:
         names = open_ledger.accounts() if account is None else (account,)
@@ -60,7 +65,8 @@ def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> 
 def verify(screen: Screen, ledger: LedgerAddress, head: Head = None) -> Answer:
     """Check that no entry was changed, removed or added.
 
-    Prints the new head. Store it elsewhere and pass it next time: without it an older copy of the file is not detected.
+    Prints the new head. Store it elsewhere, and give it to --head next time: only then is an older copy of the ledger
+    detected.
     """
     with existing(ledger) as open_ledger:
         sound, place = open_ledger.verify(head), open_ledger.address
@@ -108,7 +114,7 @@ def _corrected(one: "Correction") -> dict[str, Any]:
 def export(screen: Screen, ledger: LedgerAddress, output: Lines, force: Force = False) -> Answer:  # noqa: FBT002
     """Write all entries as lines of JSON, each with its hash.
 
-    Stored releases are left out.
+    The released numbers, which the ledger also stores, are left out.
     """
     check_free(output, force=force)
     with existing(ledger) as open_ledger:
@@ -217,7 +223,7 @@ Compared = Annotated[
     Path,
     typer.Argument(
         metavar="FOLDER|JOB",
-        help="The folder of a release, or a sink with many; or a job file, whose sink may be of any kind.",
+        help="The folder of one release or of many, or a job file, whose sink may be of any kind.",
         show_default=False,
     ),
 ]
@@ -226,7 +232,7 @@ PaidBy = Annotated[
     typer.Option(
         "--ledger",
         metavar="LEDGER",
-        help="The ledger that was charged: a file or an address. A job names its own.",
+        help="The ledger that was charged: a file or an address. A job file names its own.",
         show_default=False,
     ),
 ]
@@ -244,10 +250,10 @@ OfAccount = Annotated[
 def compare(
     screen: Screen, published: Compared, ledger: PaidBy = None, account: OfAccount = None
 ) -> Answer:
-    """Compare published releases with their ledger.
+    """Compare published releases with the ledger that was charged.
 
-    For each release it says whether all numbers and the certificate are those in the ledger, and if not, what was
-    changed: exit code 6. Reports are not compared.
+    Prints for each release whether every number and the certificate are those in the ledger. If not, it prints what was
+    changed, and the exit code is 6. Reports are not compared.
     """
     job = _job_of(published)
     address = ledger or _ledger_of(job)

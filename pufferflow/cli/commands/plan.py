@@ -32,7 +32,7 @@ class ReleaseCost:
     """`after` and `endless` are losses of the limit's kind: the total after this release, and of an endless schedule.
 
     `fits` counts further releases about the same rows, `ahead` those of the next periods; None is any number of them.
-    Unknown values are None, too. Before the first run there is no account, and `after` is its total after that run.
+    Unknown values are None too. Before the first run there is no account, and `after` is its total after that run.
     """
 
     account: str
@@ -113,7 +113,7 @@ _MOST_CELLS = 20
 """The most numbers that a screen lists; the document and the report have all."""
 _SENSITIVITIES = typer.Option(
     "--sensitivities",
-    help="Show for each pair of secrets the distance between the laws of the answer.",
+    help="Show for each pair of secrets how far apart they put the answer.",
 )
 _NOISE = typer.Option(
     "--noise",
@@ -141,10 +141,11 @@ def plan(  # noqa: PLR0913, PLR0917 - one option each
     noise: Annotated[str | None, _NOISE] = None,
     bound: Annotated[str | None, _BOUND] = None,
 ) -> Answer:
-    """Show what would be released, how noisy, and at what cost.
+    """Show what would be released, how noisy it is, and what it costs.
 
-    Reads public columns only. Shows for each number the noise and its scale, the expected error, and the largest error
-    in 19 of 20 cases. Then what the account has spent, and last the sentence that a person signs.
+    Releases nothing, and reads public columns only. Prints the noise of each number, its expected error, and the error
+    that it stays within in 19 of 20 cases. Then prints what the account has spent, and the sentence that a person
+    signs.
     """
     from pufferflow.cli.guarantee_texts import disagreements
     from pufferflow.jobs.job import Job

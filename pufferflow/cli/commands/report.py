@@ -19,7 +19,7 @@ What = Annotated[
     str,
     typer.Argument(
         metavar="RELEASE|LEDGER",
-        help="A release's folder, or a ledger: a file or an address.",
+        help="The folder of a release, or a ledger: a file or an address.",
         show_default=False,
     ),
 ]
@@ -30,7 +30,7 @@ PaidBy = Annotated[
     typer.Option(
         "--ledger",
         metavar="LEDGER",
-        help="Compare the release with this ledger.",
+        help="Compare the release with this ledger first.",
         show_default=False,
     ),
 ]
@@ -43,11 +43,11 @@ def report(
     ledger: PaidBy = None,
     force: Force = False,  # noqa: FBT002
 ) -> Answer:
-    """Write a report on a release or a ledger.
+    """Write an HTML report on a release or a ledger.
 
-    One HTML file without external parts, to be sent or printed. For a ledger that does not verify it shows what can
-    still be read: exit code 6. With --ledger a release that differs from the ledger has no report, and the report has
-    nothing that the ledger does not store: the figures of the plan, from evidence.json, are left out.
+    The report is one file without external parts, to send or print. If a ledger does not verify, the report shows what
+    can still be read, and the exit code is 6. With --ledger a release that differs from the ledger gets no report. The
+    report then leaves out the figures of the plan, which are in evidence.json and in no ledger.
     """
     place, folder = read_page(output, force=force), Path(what)
     fault, sound = "", None
@@ -90,7 +90,7 @@ def _check_is_kept(folder: Path, address: str) -> bool:
 def _check_no_second(ledger: str | None) -> None:
     if ledger is not None:
         raise UsageError(
-            "A report on a ledger, and a --ledger.",
+            "--ledger is given with a ledger.",
             allowed="--ledger with the folder of a release",
             instead="no --ledger",
         )
@@ -143,8 +143,9 @@ def audit(
 ) -> Answer:
     """Attack the guarantee of a job by drawing its noise many times.
 
-    Reads no private row. A lower bound above the guarantee shows that it is broken: exit code 3. A lower bound below
-    it shows only that this attack did not break it; with too few trials not even that: exit code 2.
+    Reads no private row, and prints a lower bound on the true loss. A bound above the guarantee shows that it is
+    broken: exit code 3. A bound below it shows only that this attack did not break it. With too few trials it shows
+    nothing: exit code 2.
     """
     _check_trials(trials)
     from pufferflow.audit import attack

@@ -73,7 +73,7 @@ Revision = Annotated[
     typer.Option(
         "--revision",
         metavar="N",
-        help="2, 3, ...: corrected rows, as a release of its own that is charged again.",
+        help="2, 3, ...: release corrected rows as a further release, which is charged again.",
     ),
 ]
 
@@ -88,8 +88,9 @@ def run(  # noqa: PLR0913, PLR0917 - one option each
 ) -> Answer:
     """Release one period, or a range of them; each is charged once.
 
-    For each period it says whether its release was drawn now (released), written again (sent again) or existed (kept),
-    then the noise, what the account has spent, and the folder. Running it again returns the same release and charges
+    Charges the ledger, reads the private rows, adds noise, and writes the numbers to the job's sink. Prints for each
+    period whether its release is new (released), was written again (sent again) or was there before (kept). Then come
+    the noise, what the account has spent, and the folder. Running it again returns the same release and charges
     nothing.
     """
     from pufferflow.jobs.job import Job
@@ -152,27 +153,30 @@ def _check(period: str | None, since: str | None, until: str | None, revision: i
     if since is None:
         if until is not None:
             raise UsageError(
-                "There is an --until and no --since.",
+                "--until is given without --since.",
                 allowed="both",
                 instead=f"--since … --until {until}",
             )
         return
     if period is not None:
         raise UsageError(
-            "There is a --period and a --since.", allowed="one of them", instead=f"--since {since}"
+            "--period and --since are given together.",
+            allowed="one of them",
+            instead=f"--since {since}",
         )
     if revision != 1:
         raise UsageError(
-            "There is a --since and a --revision.",
+            "--since and --revision are given together.",
             allowed="a revision of one period",
             instead="--period",
         )
 
 
 def schedule(screen: Screen, job: JobPath, since: SinceName = None) -> Answer:
-    """Keep running a job on its own cron line.
+    """Keep running, and release each period when the cron line says so.
 
-    Begins with the missed periods. Ctrl-C and SIGTERM end it, after the current run.
+    The cron line is that of the job file. Begins with the periods that were missed. Ctrl-C and SIGTERM end it after the
+    current run.
     """
     from pufferflow.jobs.job import Job
     from pufferflow.jobs.scheduling import schedule as keep_running

@@ -15,7 +15,7 @@ SCHEMA = "job.schema.json"
 
 
 def write(folder: str | Path) -> list[Path]:
-    """Write the job into a folder, made if need be; files that are there are not touched, but refused."""
+    """Write the job into a folder, which is made if it is missing; refuse to touch files that are there."""
     place = local_path(folder, "The folder")
     texts = {
         name: (files(__name__) / source).read_text(encoding="utf-8")

@@ -1,29 +1,27 @@
 """Fitting Gaussian priors to public references: how rows and columns depend on each other, with intervals.
 
-Intervals for how far a change of one row moves another, from independent groups of jointly Gaussian rows.
+The intervals bound how far a change of one row moves another. They assume independent groups of jointly Gaussian rows.
 
-*Exchangeable rows.* Var of a group's mean is σ²(1 + n_i·θ)/n_i with θ = ρ/(1 − ρ), and independent of what rows differ
-within groups. So Σ w_i(ȳ_i − ȳ)²/((k − 1)·s²), w_i = n_i/(1 + n_i·θ) and ȳ weighted by w, has the law F(k − 1, n − k)
-at the true θ, whatever the sizes of groups (Wald 1940), and falls with θ: the interval is exact.
+*Exchangeable rows.* Var of a group's mean is σ²(1 + n_i·θ)/n_i with θ = ρ/(1 − ρ), and independent of how rows differ
+within groups. Let w_i = n_i/(1 + n_i·θ), ȳ the mean weighted by w, and F = Σ w_i(ȳ_i − ȳ)²/((k − 1)·s²). At the true θ
+it has the law F(k − 1, n − k), whatever the sizes of groups (Wald 1940). It falls with θ, so the interval is exact.
 
-*Rows with a place each.* Given row t another row is a linear function of it with independent errors of one variance,
-so the estimated coefficient has Student's law with n − 2 degrees: exact, one interval for each pair of places.
+*Rows with a place each.* Given row t another row is a linear function of it, with independent errors of one variance.
+So the estimated coefficient has Student's law with n − 2 degrees: exact, one interval for each pair of places.
 
 *Autoregressive rows.* The correlation of neighbouring rows is compared with that of rows drawn under each φ at the same
-places; neither mean nor variance matters to it, so that ranks among draws are an exact test, and the interval is all φ
-that are not rejected. Where there are many rows for their memory, the arcsine of the estimate is taken as normal.
+places. Neither mean nor variance matters to it, so ranks among draws are an exact test. The interval is all φ that are
+not rejected. Where there are many rows for their memory, the arcsine of the estimate is taken as normal.
 
 Groups of the reference are independent, rows of one group jointly Gaussian with one mean (of rows with places, a mean
 for each place). Defects are noted: values that are skewed or have heavy tails, and memory that does not fit an
 autoregression.
 
-Fitting Gaussian priors to several columns of a public reference: how rows and columns depend on each other.
-
-Covariances are taken to be products of one of rows and one of columns. Each column by itself gives the correlation of
-rows; those of all columns count, as a class. How far a column of a row moves another one is a regression with
-independent errors, of Student's law: under one correlation of rows in how rows differ from the mean of their group,
-along an autoregression in what a step adds, X_t − φ·X_{t−1}, at many φ of the class. With a matrix of all columns of
-all rows nothing is taken to be a product.
+*Several columns.* Covariances are taken to be products, one factor for rows and one for columns. Each column by itself
+gives the correlation of rows; those of all columns count, as a class. How far a column of a row moves another one is a
+regression with independent errors, of Student's law. Under one correlation of rows it compares how rows differ from the
+mean of their group. Along an autoregression it compares what a step adds, X_t − φ·X_{t−1}, at many φ of the class. With
+a matrix of all columns of all rows nothing is taken to be a product.
 """
 
 from collections.abc import Callable, Sequence
@@ -251,7 +249,7 @@ def fit_gaussian(  # noqa: PLR0913 - a reference, its columns, and how they are 
     slack: float | None = None,
     chance: float | None = None,
 ) -> FittedGaussian:
-    """Return bounds on the covariance of rows from a public reference; wrong with a chance, or so much wider."""
+    """Return bounds on the covariance of rows from a public reference: wrong with a chance, or wider by a number."""
     units = unit_columns([column], within, order_by, dependence)
     source = read_reference(reference)
     frame = source.read([*units, *([] if order_by is None else [order_by]), column])
@@ -319,7 +317,7 @@ def unit_columns(
     units = read_units(() if within is None else within, others, instead)
     if dependence != "ar1" and not units:
         raise UsageError(
-            f"covariance={dependence!r} without within: one group says nothing of how rows of a group differ.",
+            f"covariance={dependence!r} needs within: one group does not show how its rows depend on each other.",
             allowed="the columns that define groups, which are independent",
             instead=instead,
         )
@@ -378,7 +376,7 @@ def gaps_of(rows: pl.DataFrame) -> Indices:
 
 
 def wider(span: tuple[float, float], slack: float | None) -> tuple[float, float]:
-    """Return bounds so much wider, within what correlations can be."""
+    """Return bounds that are wider by a number, within the range that correlations can have."""
     width = slack or 0.0
     return max(span[0] - width, -1 + 1e-9), min(span[1] + width, 1 - 1e-9)
 
@@ -427,12 +425,12 @@ def shape_of(values: Floats) -> list[str]:
     if abs(skew) < _SKEWED and tails < _HEAVY:
         return []
     return [
-        f"values are no Gaussian's (skewness {skew:.1f}, excess kurtosis {tails:.1f}; both 0 if they were)"
+        f"values are not Gaussian (skewness {skew:.1f}, excess kurtosis {tails:.1f}; a Gaussian has 0 for both)"
     ]
 
 
 def other_memory(rows: pl.DataFrame, phi: float) -> list[str]:
-    """Note the lag at which the reference remembers most otherwise than an autoregression does."""
+    """Note the lag at which the memory of the reference differs most from that of an autoregression."""
     position: Indices = rows["position"].to_numpy().astype(np.intp)
     group: Indices = rows["group"].to_numpy().astype(np.intp)
     centred = rows["value"].to_numpy() - float(rows["value"].mean())  # pyright: ignore[reportArgumentType] - of numbers
@@ -470,7 +468,7 @@ def fit_columns(  # noqa: PLR0913 - a reference, its columns, and how they are r
     slack: float | None = None,
     chance: float | None = None,
 ) -> FittedGaussian:
-    """Return bounds on the covariance of rows and columns of a public reference; wrong with a chance, or so much wider.
+    """Return bounds on the covariance of rows and columns of a public reference: wrong with a chance, or wider.
 
     Rows without one of the values are left out.
     """
@@ -563,7 +561,7 @@ def _product(  # noqa: PLR0913, PLR0917 - rows of each column, and how they are 
 
 
 def _centred(values: Floats, group: Indices) -> Floats:
-    """Return by how much rows differ from the mean of their group."""
+    """Return how far rows differ from the mean of their group."""
     sizes = np.bincount(group).astype(np.float64)
     means = np.stack([np.bincount(group, column) / sizes for column in values.T], axis=1)
     return values - means[group]
@@ -624,7 +622,7 @@ def _matrix(own: Sequence[pl.DataFrame], name: str, *, with_slack: bool) -> Fitt
 
 
 def _unlike(columns: Sequence[str], spans: Sequence[Span]) -> list[str]:
-    """Note columns whose rows depend on each other unlike those of another column."""
+    """Note columns whose rows depend on each other in another way than those of another column."""
     least, most = min(spans, key=lambda span: span[1]), max(spans, key=lambda span: span[0])
     if most[0] - least[1] < LEAST_EFFECT:
         return []
@@ -636,7 +634,7 @@ def _unlike(columns: Sequence[str], spans: Sequence[Span]) -> list[str]:
 
 
 def _no_product(values: Floats, group: Indices, gaps: Indices | None, between: float) -> list[str]:
-    """Note two columns of neighbouring rows that correlate otherwise than covariances which are products."""
+    """Note two columns of neighbouring rows whose correlation does not fit covariances that are products."""
     if gaps is None:
         order = np.argsort(group, kind="stable")
         values, group = values[order], group[order]
@@ -652,4 +650,4 @@ def _no_product(values: Floats, group: Indices, gaps: Indices | None, between: f
         return []
     seen, believed = found[earlier, later], between * across[earlier, later]
     what = f"column {later + 1} of a row correlates with column {earlier + 1} of the row before by {seen:.2f}"
-    return [f"{what}, under covariances that are products by {believed:.2f}"]
+    return [f"{what}; covariances that are products give {believed:.2f}"]

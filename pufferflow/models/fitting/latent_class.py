@@ -3,10 +3,10 @@
 Groups are independent draws of a class, and rows independent draws given it. With slack the law of the class and those
 of rows lie in regions with a joint confidence: all their cells and laws together are one family for `law_counts`. Given
 the classes of all groups their rows are independent, as the prior itself says, so that counts are multinomial exactly.
-Whether rows of one group are more alike than that is measured, and noted.
+If rows of one group are more similar than that, a note says so.
 
-Where classes are hidden the likeliest ones are estimated by expectation and maximisation, from several starts. No bound
-on their distance to the true ones is known, so there is no region.
+If classes are hidden the likeliest ones are estimated by expectation and maximisation, from several starts. No bound on
+their distance to the true ones is known, so there is no region.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class FittedClasses:
         """Return the regions of the weights and of the laws of rows."""
         if slack is None and HIDDEN in self.provenance.notes:
             raise UsageError(
-                "A region of confidence for classes that are hidden in the reference.",
+                'slack="confidence" for classes that are hidden in the reference: no bound on their error is known.',
                 allowed="slack as a number, or a reference with the class of every group as a column",
                 instead="slack=0.05",
             )
@@ -76,8 +76,8 @@ def fit_classes(  # noqa: PLR0913 - a reference, its columns, and how they are r
 ) -> FittedClasses:
     """Return the counted classes of a public reference, in the order of `classes`, or sorted.
 
-    Rows without a value, a class or a group are left out. Without `group_class` there are so many hidden `classes`, the
-    likeliest ones; the one with most groups comes first.
+    Rows without a value, a class or a group are left out. Without `group_class` the number of hidden `classes` is
+    given; their likeliest laws are estimated, and the class with most groups comes first.
     """
     if group_class is None:
         return _fit_hidden(reference, column, within, domain, classes)

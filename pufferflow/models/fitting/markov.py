@@ -174,10 +174,10 @@ def _observed(
 def _implied(kernels: Floats, laws: Floats, gram: Floats) -> tuple[Floats, Floats, float]:
     """Return the autocorrelation that the chain gives, the variance of n times its error over n, and the largest error.
 
-    The mean over rows of x_t·x_{t+h} − E[x_t·x_{t+h} | x_t] errs by what x_{t+h} adds to x_t. Were these terms
-    independent, Bernstein's inequality would bound their sum by their variance E[Var(x_t·x_{t+h} | x_t)] and the
-    largest of them, which counts rare bursts as few. Both are raised by 1 + 2Σ|r_j|, with the chain's own
-    correlations r_j around its cycle: that is above Bartlett's 1 + 2Σr_j².
+    The mean over rows of x_t·x_{t+h} − E[x_t·x_{t+h} | x_t] errs by what x_{t+h} adds to x_t. If these terms were
+    independent, Bernstein's inequality would bound their sum by two numbers. These are their variance E[Var(x_t·x_{t+h}
+    | x_t)] and the largest of them, which counts rare bursts as few. Both are raised by 1 + 2Σ|r_j|, with the chain's
+    own correlations r_j around its cycle: that is above Bartlett's 1 + 2Σr_j².
     """
     lags, law = len(laws) - 1, laws[0]
     power, turns = np.broadcast_to(np.eye(law.shape[1]), kernels.shape), np.arange(len(kernels))
@@ -273,8 +273,8 @@ class _Comparison:
     def _cycle(self, missed: npt.NDArray[np.bool_], allowed: Floats) -> tuple[int | None, bool]:
         """Return the least lag to which correlation falls and returns, nearly as high as anywhere, or None.
 
-        It is strong if the return is most of what the chain misses. For a chain with a period only multiples of it are
-        compared: in between it has a cycle of its own.
+        The cycle is strong if the return is most of what the chain misses. For a chain with a period only multiples of
+        it are compared: in between it has a cycle of its own.
         """
         same = np.flatnonzero(self.lags % self.period == 0)
         height = self.observed[same]
@@ -297,10 +297,10 @@ LEAST_EFFECT = 0.05
 @final
 @dataclass(frozen=True)
 class SecondStep:
-    """A test of a memory of two steps: `chance` of so much dependence without any, and the `effect` of it.
+    """A test of a memory of two steps: `chance` of that much dependence if there is none, and its `effect`.
 
-    The effect is the mean total variation between the law of the next state given the last two and given the last one,
-    less what counting alone makes of it.
+    The effect compares the law of the next state given the last two states with that given the last one alone. It is
+    their mean total variation, less what counting alone would cause.
     """
 
     chance: float
@@ -365,7 +365,7 @@ class FittedChain:
     """A chain fitted to a reference: `transitions[p]` leads from phase p to p + 1, state i is `points[i]`.
 
     `initial` is the stationary law at phase 0, or the law of the states seen there if there is none. `low` and `high`
-    bound each transition if slack was given. `diagnosis` and `second_step` say what a chain does not reproduce; the
+    bound each transition if slack was given. `diagnosis` and `second_step` say what the chain does not reproduce; the
     notes of the provenance repeat it in words.
     """
 
@@ -394,15 +394,15 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
 ) -> FittedChain:
     """Return the chain whose transitions are those of a public reference, counted between rows one step apart.
 
-    `step` is a number, or a duration such as "1h" if `order_by` is a time; phases are positions modulo `period`, and
-    positions count steps from 0, or from 1970-01-01. Rows without a value and gaps are left out. `domain` is a list of
-    values or pf.Bins; left out, it is the values that occur. Of several columns the states are tuples of values, and
+    `step` is a number, or a duration such as "1h" if `order_by` is a time. Positions count steps from 0, or from
+    1970-01-01; phases are positions modulo `period`. Rows without a value and gaps are left out. `domain` is a list of
+    values or pf.Bins, by default the values that occur. For several columns the states are tuples of values, and
     `domain` is a list of domains. `smoothing` is added to every count.
 
     `slack` as a number allows every transition that much more or less. With "confidence" the bounds are simultaneous
-    Clopper–Pearson intervals, each at (1 − confidence)/cells: if the reference is a chain of this kind, all its
-    transitions lie between them with that confidence (nearly: how often a state is left is taken as given). They
-    cover chance only, not the distance of the reference from the private data.
+    Clopper–Pearson intervals, each at (1 − confidence)/cells. If the reference is a chain of this kind, all its
+    transitions lie between them with that confidence (nearly: how often a state is left is taken as given). They cover
+    chance only, not the distance of the reference from the private data.
     """
     _check(period, smoothing)
     columns = [column] if isinstance(column, str) else list(column)
@@ -461,7 +461,7 @@ def _estimated(counts: Indices, smoothing: float, name: str) -> Floats:
     left = counts.sum(axis=2, keepdims=True)
     if smoothing == 0 and not left.all():
         raise UsageError(
-            f"Without smoothing nothing is known of {_count_below(left, 1)}.",
+            f"Without smoothing nothing is known about {_count_below(left, 1)}.",
             allowed="a reference that leaves each state at each phase, or smoothing > 0",
             instead="smoothing=0.5",
         )

@@ -214,9 +214,9 @@ def count_steps(values: pl.Series, step: object = 1) -> tuple[pl.Series, Clock]:
 
 
 def _millionths(values: pl.Series, size: int) -> pl.Series:
-    """Return numbers in millionths of a step, rounded: sums of decimal fractions are none, 0.1 + 0.2 + 0.7 < 1.
+    """Return numbers in millionths of a step, rounded, since decimal fractions do not add up: 0.1 + 0.2 + 0.7 < 1.
 
-    The rest of a division is exact, so numbers far from 0 are not moved; null is what 64 bits do not hold.
+    The rest of a division is exact, so numbers far from 0 are not moved. A number that 64 bits do not hold is null.
     """
     given = values.cast(pl.Float64).to_numpy()
     there = np.abs(given) < _FARTHEST / _FINE * size
@@ -229,7 +229,7 @@ def _millionths(values: pl.Series, size: int) -> pl.Series:
 
 
 def _moments(values: pl.Series, size: int) -> tuple[pl.Series, Clock]:
-    """Return dates and times in microseconds; only where those are too coarse in nanoseconds, which end in 2262."""
+    """Return dates and times in microseconds, or in nanoseconds (which end in 2262) if those are too coarse."""
     fortnight = max(2 * UNITS["w"] // size, 1)
     if (
         isinstance(values.dtype, pl.Datetime)
@@ -251,7 +251,7 @@ def _moments(values: pl.Series, size: int) -> tuple[pl.Series, Clock]:
 
 
 def noted(number: int, words: str) -> tuple[str, ...]:
-    """Return a note with a number in it; none of 0."""
+    """Return a note with a number in it; no note for 0."""
     return (words.format(number),) if number else ()
 
 
@@ -281,7 +281,7 @@ def read_units(
 def read_states(values: pl.Series, domain: object) -> tuple[pl.Series, Domain, int]:
     """Return the place of each value in the domain (null if it has none), the domain, and the count of others.
 
-    Where missing values are a state of their own, which a secret's domain says, they have the last place.
+    If the domain has a state for missing values, they have the last place.
     """
     read = _occurring(values) if domain is None else read_domain(domain)
     states, _, moved = _present_states(values, read.present)

@@ -1,17 +1,16 @@
 """Fitting tables to public references, and the regions of laws around what independent draws counted.
 
-Regions of laws around what independent draws counted: each cell by itself, and the whole law in total variation.
+A region bounds each cell by itself, and the whole law in total variation. For laws each counted from n draws the
+regions hold all of them with a joint confidence. One half of the chance to be wrong goes to the cells, in equal shares:
+two-sided intervals of Clopper and Pearson, which are exact. The other half goes to the laws, in equal shares.
 
-For laws each counted from n draws the regions hold all of them with a joint confidence. One half of the chance to be
-wrong goes to the cells, in equal shares: two-sided intervals of Clopper and Pearson, which are exact. The other half
-goes to the laws, in equal shares: P(TV(counted, true) ≥ τ) is at most (2^k − 2)·e^{−2nτ²} over the sets of k cells
-(Hoeffding), and at most e^{−2n(τ − e)²} for τ ≥ e = ½√((k − 1)/n), which bounds the mean distance (McDiarmid); n and k
-say which of the two balls is taken.
+There are two bounds on P(TV(counted, true) ≥ τ), from which the size τ of a ball follows. It is at most (2^k −
+2)·e^{−2nτ²} over the sets of k cells (Hoeffding). It is at most e^{−2n(τ − e)²} for τ ≥ e = ½√((k − 1)/n), which bounds
+the mean distance (McDiarmid). n and k decide which of the two balls is taken.
 
 With slack the laws of every column given each value of every other, and of all others together, lie in regions with a
-joint confidence: the chance to be wrong is split equally among these families of laws, and in each as `law_counts`
-says. Given the values of one column the draws of the others are independent, so that the counts are multinomial
-exactly.
+joint confidence. The chance to be wrong is split equally among these families of laws, and within each as `law_counts`
+says. Given the values of one column the draws of the others are independent, so counts are exactly multinomial.
 """
 
 import math
@@ -99,7 +98,7 @@ def regions_around(
 ) -> LawRegions:
     """Return regions of laws counted along the last axis; with slack None those of confidence.
 
-    `chance` is that of any of so many cells and laws to lie outside, those of other counts included.
+    `chance` is the probability that any of all cells and laws lies outside, including those of other counts.
     """
     centre, times = smoothed(counts), counts.astype(np.float64)
     if slack is not None:
@@ -116,7 +115,7 @@ def regions_around(
 
 
 def _ball(drawn: int, cells: int, chance: float) -> float:
-    """Return the total variation that a counted law of so many cells has from the true one, but for a chance."""
+    """Return how far in total variation a counted law may be from the true one, except with a small chance."""
     if cells == 1:
         return 0.0
     if drawn == 0:

@@ -1,4 +1,4 @@
-"""The priors of an adversary; one family per file, the smallest ones together. All are loaded, to read stored ones."""
+"""The priors of an adversary, one family per file. All are loaded, so that stored ones can be read."""
 
 from pufferflow.models.priors import correlations as correlations
 from pufferflow.models.priors import gaussian as gaussian

@@ -27,10 +27,10 @@ DECLARED = Provenance()
 
 
 class Prior(Stored, abc.ABC, family="prior"):
-    """The prior of an adversary on the rows of one correlated group, before any answer.
+    """What an adversary may assume about the rows of one correlated group before seeing any answer.
 
-    To add one, write a frozen dataclass with its `kind` in a file of its own, list it in `priors/__init__.py` and at
-    the public API, and register one method of `pufferflow.sensitivity` that derives the laws it implies.
+    To add a prior, write a frozen dataclass with its `kind` in a file of its own. List it in `priors/__init__.py` and
+    in the public API. Register one method of `pufferflow.sensitivity` that derives the laws it implies.
 
     >>> import pufferflow as pf
     >>> isinstance(pf.Independent(), Prior)
@@ -83,12 +83,12 @@ class Prior(Stored, abc.ABC, family="prior"):
         return "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
 
     def check(self, secret: AnySecret) -> None:
-        """Refuse a secret to which the prior gives no law; called when a scenario is made."""
+        """Refuse a secret for which the prior gives no law; called when a scenario is made."""
 
     def about_tuples(self, domain: Product) -> "Prior":
-        """Return the prior of a column of tuples; of one that names the columns of its own, with them joined.
+        """Return the prior of a column of tuples; a prior that names its own columns gets one that joins them.
 
-        Refused where it says nothing of them.
+        A prior that says nothing about tuples is refused.
         """
         if not self.allows_tuples or not (domain.finite or self.independent_rows or self.coupled):
             lists = "" if domain.finite else ", some of which are intervals,"
@@ -101,7 +101,7 @@ class Prior(Stored, abc.ABC, family="prior"):
         return self
 
     def check_missing(self, domain: Domain) -> None:
-        """Refuse null as a value of its own where the prior says nothing of it."""
+        """Refuse a state for missing values where the prior says nothing about it."""
         if self.allows_missing and (domain.finite or self.independent_rows or self.coupled):
             return
         if domain.finite:
@@ -117,9 +117,9 @@ class Prior(Stored, abc.ABC, family="prior"):
         )
 
     def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
-        """Return the values of a secret without a probability at some position, where they need not be hidden.
+        """Return the values of a secret that have probability 0 at some position, where they need not be hidden.
 
-        A value without one at every position is refused by `check`.
+        A value with probability 0 at every position is refused by `check`.
         """
         return ()
 
@@ -130,9 +130,9 @@ class Prior(Stored, abc.ABC, family="prior"):
 
     @property
     def repeats(self) -> int | None:
-        """The period of all laws: shifts of all positions by multiples of it change none; None without a period.
+        """The period of the laws: shifting all positions by a multiple of it changes no law; None without a period.
 
-        The laws then do not depend on where a sequence began. It is 1 where rows have no order.
+        With a period the laws do not depend on where a sequence began. It is 1 where rows have no order.
         """
         return None if self.ordered else 1
 
@@ -152,7 +152,7 @@ def _in_classes(domain: Product) -> str:
 
 
 def belief_in_words(prior: Prior) -> str:
-    """Return the content of a prior, without its provenance.
+    """Describe a prior in words, without its source.
 
     >>> import pufferflow as pf
     >>> belief_in_words(pf.Independent())
@@ -170,7 +170,7 @@ def stored_provenance(stored: dict[str, Any]) -> Provenance:
 def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -> UsageError:
     """Return the error for a secret to which a prior gives no law."""
     return UsageError(
-        f"The prior {prior} with the secret pf.{type(secret).__name__}.",
+        f"The prior {prior} does not work with the secret pf.{type(secret).__name__}.",
         allowed=allowed,
         instead=instead,
     )

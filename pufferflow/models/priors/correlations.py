@@ -37,7 +37,7 @@ _POWER = 8 * UNIT
 class AR1(Covariance, kind="ar1"):
     """Rows at positions t and s have the correlation phi^|t−s|, |phi| < 1 (M16).
 
-    phi may be a pair (low, high): a class, of which the worst member counts at every lag. A negative phi needs
+    phi may be a pair (low, high): a class of priors, of which the worst counts at every lag. A negative phi needs
     positions that are whole numbers of steps.
 
     >>> AR1(0.9).describe()
@@ -83,8 +83,8 @@ class AR1(Covariance, kind="ar1"):
         """Return the sums by recursions from both ends, in O(n); `cap` ≥ 1 is not reached.
 
         With a negative phi even lags take the largest power, odd ones the largest of either sign. A secret row that is
-        not queried adds no more, under each phi: between rows the sums are convex in its position, so largest at a
-        row whose own movement counts on the same side.
+        not queried adds no more, under each phi. Between two rows the sums are convex in its position, so they are
+        largest at a row. There the row's own movement counts on the same side.
         """
         low, high = spanned(self.phi)
         signed, gaps = np.stack(by_sign(weights)), np.diff(positions)
@@ -113,10 +113,10 @@ class AR1(Covariance, kind="ar1"):
         return np.where(last - first > 1, window + slack, 0.0)
 
     def between(self, positions: Floats, heights: Floats, level: float) -> Floats:
-        """Return at least the sums for secret rows before, between and behind the positions.
+        """Return sums that are at least those for secret rows before, between and behind the positions.
 
-        Such a row is taken to be next to both its neighbours, at whole steps if all positions are whole. Then there is
-        none between rows one step apart.
+        Such a row is taken to be next to both its neighbours, at whole steps if all positions are whole. There is none
+        between rows one step apart.
         """
         limit, step = self._limit(level), 1.0 if (positions == np.rint(positions)).all() else 0.0
         if limit < step:
@@ -184,11 +184,11 @@ def _of_other_parity(weights: Floats, factors: Floats, even: Flags) -> Floats:
 @suggests_arguments
 @dataclass(frozen=True)
 class Exchangeable(Covariance, kind="exchangeable"):
-    """Every two rows of a group have the correlation rho: one shared cause and noise of their own.
+    """Every two rows of a group have the correlation rho: one shared cause, and noise of their own.
 
-    rho, above −1 and below 1, may be a pair (low, high): a class, of which the worst member counts. n rows cannot all
-    have a correlation below −1/(n−1) with each other, so a negative rho is for small groups; for larger groups the
-    prior is the members of the class that they can have.
+    rho is above −1 and below 1. It may be a pair (low, high): a class of priors, of which the worst counts. n rows
+    cannot all have a correlation below −1/(n−1) with each other, so a single negative rho suits small groups only. Of a
+    class, larger groups use the members that are possible for them.
 
     >>> Exchangeable(0.3).describe()
     'every two rows have the correlation 0.3'
@@ -230,8 +230,9 @@ class Exchangeable(Covariance, kind="exchangeable"):
     def sides(self, positions: Floats, weights: Floats, cap: float) -> Sides:
         """Return rho times the sums of all other weights of either sign; `cap` ≥ 1 is not reached.
 
-        A row at no position of the query adds no more: for rho ≥ 0 a row of a sign moves what it would and itself; for
-        rho < 0, n rows and this one fit rho ≥ −1/n only, and |rho|·Σ|w| stays below the largest weight.
+        A secret row that is not queried adds no more. For rho ≥ 0 a queried row of that sign moves the others as far,
+        and itself by its whole weight. For rho < 0, n queried rows and this one exist only if rho ≥ −1/n. Then
+        |rho|·Σ|w| stays below the largest weight.
         """
         plus, minus = map(_without_one, by_sign(weights))
         above, below = self._factors
@@ -299,8 +300,8 @@ def _correlation(given: object, name: str, allowed: str, instead: str) -> float:
 def both_ways(weights: Floats, factors: Floats) -> Floats:
     """Return Σ over other rows of their weight times all factors on the way, along the last axis; rounded up.
 
-    The factors, one for each step between neighbours, have to be a few units in the last place above the true ones:
-    that makes up for what the steps of the recursion round off.
+    There is one factor for each step between neighbours. Factors must be a few units in the last place above the true
+    ones, which makes up for the rounding of the recursion.
 
     >>> both_ways(np.array([[1.0, 0.0, 4.0]]), np.array([0.5, 0.25])).round(9)
     array([[0.5 , 1.5 , 0.125]])
@@ -354,15 +355,16 @@ _INSTEAD = "pf.Kernel(lambda lag: np.exp(-((lag / 24) ** 2)))"
 class Kernel(Covariance, kind="kernel"):
     """Rows d whole steps apart have the correlation function(d); a list gives those of lags 0, 1, 2, …, and 0 beyond.
 
-    A function is for plans and releases of one process: it is identified by itself, so that no two functions share a
-    fingerprint, and it must always return the same. What is stored (accounts, jobs, JSON) needs a list of the lags up
-    to twice as far as rows lie apart, such as `pf.Kernel(function(np.arange(1000.0)))`.
+    A function serves plans and releases of one process. It must always return the same values, and no two functions
+    share a fingerprint. Accounts, jobs and JSON need a list instead: the correlations of all lags up to twice as far as
+    rows lie apart, such as `pf.Kernel(function(np.arange(1000.0)))`.
 
-    A correlation function gives no weighted sum of rows a negative variance: this is checked on the queried rows (the
-    first 1,500 of them, which is no proof for more); the movement itself uses only that no correlation is above 1 or
-    below −1. Rows that are not queried are secret too: those up to one span of the queried rows outside them exactly,
-    and farther ones by the largest correlations of either sign at lags of one to two spans, which no longer lag is
-    assumed to exceed.
+    No weighted sum of rows may get a negative variance. This is checked on the first 1,500 queried rows, which is no
+    proof for more. The movement itself uses only that no correlation is above 1 or below −1.
+
+    Secret rows that are not queried count too. The span is how far apart the first and last queried rows lie. Rows up
+    to one span outside count with their own correlations. Farther rows count with the largest correlation of either
+    sign at lags of one to two spans; no longer lag is assumed to exceed it.
 
     >>> Kernel([1, 0.5]).describe()
     'rows d steps apart have the correlation given for d by a list of 2'
@@ -412,7 +414,7 @@ class Kernel(Covariance, kind="kernel"):
         whole(positions, "A kernel")
         if positions[-1] - positions[0] > _MOST_STEPS:
             raise Refused(
-                f"A kernel for rows up to {positions[-1] - positions[0]:.0f} steps apart.",
+                f"The kernel would cover rows up to {positions[-1] - positions[0]:.0f} steps apart.",
                 allowed=f"at most {_MOST_STEPS} steps",
                 instead="pf.AR1(phi), or a longer step",
             )
@@ -456,7 +458,7 @@ class Kernel(Covariance, kind="kernel"):
         return self._around(positions, heights, reach)
 
     def _around(self, positions: Floats, weights: Floats, table: Floats) -> Floats:
-        """Return Σ_r w_r·table[lag] over other rows for all places; the error of the Fourier transform is added."""
+        """Return Σ_r w_r·table[lag] over other rows for all places, raised by the error of the Fourier transform."""
         from scipy.fft import irfft, next_fast_len, rfft
 
         far, steps = _width(positions), positions.astype(np.int64) - int(positions[0])

@@ -25,8 +25,8 @@ _SLACK = 1e-9
 class Covariance(StoredPart, abc.ABC, family="covariance"):
     """Base of the covariances; `positions` are those of a statistic's rows, `places` those of rows that are secret.
 
-    To add one, write a frozen dataclass with `toward`, and override `sides` and `reached` where the sums over all rows
-    have a shorter way than through all pairs of rows.
+    To add one, write a frozen dataclass with `toward`. Override `sides` and `reached` if the sums over all rows can be
+    found faster than through all pairs of rows.
     """
 
     ordered: bool = True
@@ -40,7 +40,7 @@ class Covariance(StoredPart, abc.ABC, family="covariance"):
 
     @property
     def known(self) -> bool:
-        """Whether this is one covariance, not a class of them."""
+        """Whether this is one covariance, not a class of several."""
         return True
 
     @abc.abstractmethod
@@ -213,7 +213,8 @@ class Matrix(Covariance, kind="matrix"):
 class Factors(Covariance, kind="factors"):
     """Bounds on how far a change of row t moves row r: low[t][r] ≤ Cov(X_r, X_t)/Var(X_t) ≤ high[t][r].
 
-    A class of covariances, made by `pf.GaussianPrior.fit`; the largest factor of either sign counts, each by itself.
+    A class of covariances, made by `pf.GaussianPrior.fit`. Each factor counts by itself, with its largest value of
+    either sign.
 
     >>> Factors([[1, 0.2], [0.1, 1]], [[1, 0.6], [0.4, 1]]).describe()
     '2 rows drag each other along by factors between two bounds'
@@ -235,7 +236,7 @@ class Factors(Covariance, kind="factors"):
             or (np.diag(least) != 1).any()
         ):
             raise UsageError(
-                "Bounds on factors that are no square matrices of numbers, low <= high, with 1 on the diagonal.",
+                "Stored bounds on factors are not square matrices of numbers with low <= high and 1 on the diagonal.",
                 allowed="what pf.GaussianPrior.fit gave",
                 instead='pf.GaussianPrior.fit(…, covariance="matrix", slack="confidence")',
             )
@@ -293,7 +294,7 @@ def _read_matrix(given: Any) -> Floats:
         read = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(
-            f"The covariance is of type {type(given).__name__}, and no matrix of numbers.",
+            f"The covariance is of type {type(given).__name__}, not a matrix of numbers.",
             allowed=f"pf.Exchangeable, pf.AR1, pf.Kernel, or {_ALLOWED}",
             instead=_INSTEAD,
         ) from error

@@ -1,12 +1,12 @@
 """Rows, and columns of a row, that are jointly Gaussian: a change of one translates the others (M15).
 
-Several columns under one Gaussian prior: their covariance in a row, and how far a change of a row moves them.
+A prior of several columns has their covariance in a row, and how far a change of one row moves the others.
 
-If all columns of all rows are jointly Gaussian, and those of row i change by d, the columns of row r are translated by
-Cov(X_r, X_i)·Cov(X_i)^-1·d (M15); if column a of row i changes by v, column c of row r by
-Cov(X_r^c, X_i^a)/Var(X_i^a)·v.
-Where covariances are products K(r, s)·C(c, d), the first is K(r, i)/K(i, i)·d, column by column and whatever C is, and
-the second K(r, i)/K(i, i)·C(c, a)/C(a, a)·v. All changes here are in units of the width of their own column's domain.
+If all columns of row i change by d, the columns of row r are translated by Cov(X_r, X_i)·Cov(X_i)^-1·d (M15). If only
+column a changes, by v, then column c of row r is translated by Cov(X_r^c, X_i^a)/Var(X_i^a)·v.
+
+If covariances are products K(r, s)·C(c, d), the first is K(r, i)/K(i, i)·d for every C. The second is K(r, i)/K(i,
+i)·C(c, a)/C(a, a)·v. All changes are in units of the width of their own column's domain.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,8 +55,8 @@ def check_alone(variance: object, mean: object) -> None:
     """Refuse a variance and a mean of all columns beside a covariance of columns."""
     if variance is not None or mean != 0:
         raise UsageError(
-            "A variance or a mean of all columns beside across.",
-            allowed="the variances of columns on the diagonal of across; means change nothing",
+            "A variance or a mean is given together with across.",
+            allowed="across alone: it has the variances on its diagonal, and means change nothing",
             instead="leaving both out",
         )
 
@@ -74,7 +74,7 @@ def check_columns(covariance: Covariance, across: Across | None, domain: Product
     for name, own in zip(domain.columns, domain.domains, strict=True):
         if not isinstance(own, Interval):
             raise Refused(
-                f"Several columns under pf.GaussianPrior, and {name!r} has {own.describe()}.",
+                f"pf.GaussianPrior for several columns: the domain of {name!r} is {own.describe()}.",
                 allowed="an interval for each of the columns: values in classes do not move in proportion",
                 instead=f"pf.Secret({name!r}, domain=pf.Interval(low, high)), or a scenario for each column",
             )
@@ -88,7 +88,7 @@ def check_columns(covariance: Covariance, across: Across | None, domain: Product
             )
     elif not isinstance(covariance, Matrix) or len(covariance.entries) % columns:
         raise UsageError(
-            f"The covariance of rows, and {columns} secret columns.",
+            f"The covariance is that of rows alone, and the secret has {columns} columns.",
             allowed=f"{_ALLOWED}; or as covariance the matrix of all columns of all rows, those of row 0 first",
             instead="pf.GaussianPrior(pf.AR1(0.9), across=[[4.0, 1.0], [1.0, 9.0]])",
         )
@@ -121,7 +121,7 @@ def check_rows(
 
 
 def shares_of_column(across: Across, column: int, domain: Product) -> Sides:
-    """Return by how much each column moves at most, above and below 0, if one of them moves from end to end."""
+    """Return how far each column moves at most, above and below 0, if one of them moves from end to end."""
     place, every = np.array([float(column)]), np.arange(len(domain.columns), dtype=np.float64)
     widths = np.array([own.width for own in domain.domains])
     ratio = lifted(widths[column] / widths, 4 * UNIT)
@@ -158,8 +158,8 @@ Shares = Callable[[Floats, Floats], tuple[Floats, Floats]]
 def joint_shares(covariance: Matrix, domain: Product, column: int | None) -> Shares:
     """Return the shares under a matrix of all columns of all rows: of shape (places, rows, columns, changes).
 
-    There is one change for each column of the secret row, or one alone if a single `column` is the secret. The row of
-    the secret itself moves as it changes. Beside them is by how much their sum over changes may be wrong.
+    There is one change for each column of the secret row, or one alone if a single `column` is the secret. The secret
+    row itself moves as it changes. The second result bounds the error of the sum over changes.
     """
     size = len(domain.columns)
     entries = covariance.entries.reshape(-1, size, len(covariance.entries) // size, size)
@@ -179,7 +179,7 @@ def joint_shares(covariance: Matrix, domain: Product, column: int | None) -> Sha
 
 
 def _of_row(entries: Floats, row: int, rows: Indices, column: int | None) -> tuple[Floats, Floats]:
-    """Return by how much each column of each row moves with those of one row, and by how much that may be wrong."""
+    """Return how far each column of each row moves with those of one row, and a bound on the error."""
     toward, own = entries[rows, :, row, :], entries[row, :, row, :]
     if column is None:
         moved, wrong = _regression(toward, own)
@@ -206,7 +206,7 @@ def _regression(toward: Floats, own: Floats) -> tuple[Floats, Floats]:
 
 
 def _check_free(covariance: Floats) -> None:
-    """Refuse columns of a row of which one follows from others: it has no two values given those."""
+    """Refuse columns of a row of which one follows from the others: given those, it has no two values to hide."""
     spread = np.sqrt(covariance.diagonal())
     if np.linalg.eigvalsh(covariance / spread[:, None] / spread[None, :])[0] < _LEAST:
         raise UsageError(
@@ -226,25 +226,24 @@ _INSTEAD = "pf.Secret(column, domain=pf.Interval(0, 10))"
 class GaussianPrior(Prior, kind="gaussian"):
     """The rows of a group are jointly Gaussian, with mean, variance and covariance as declared (M15).
 
-    Given X_i = a or X_i = b, the other rows differ by the translation Cov(X_r, X_i)/Var(X_i)·(a − b), and by nothing
-    else: how far an answer moves depends neither on the mean nor on the size of the variance, which only describe the
-    prior. Exceptions are totals of many releases under pf.AR1 with a δ, which depend on the variance. A release reads
-    values into the domain, so each row moves by some share of its translation, from nothing to all, and never by more
-    than the width of the domain.
+    Given X_i = a instead of X_i = b, every other row is translated by Cov(X_r, X_i)/Var(X_i)·(a − b), and nothing else
+    changes. So neither the mean nor the size of the variance changes how far an answer moves; they only describe the
+    prior. One exception: totals of many releases under pf.AR1 with a δ depend on the variance. A release reads values
+    into the domain. So each row moves by at most its translation, and never by more than the domain's width.
 
-    An Interval is the domain to use. With a list of numbers (read as the nearest) or Bins the smallest translation may
-    move every correlated row into another class, and noise is made for that. Secrets are values of the domain; a class
-    of Bins says only that the value lies in it, and an open class has values at any distance.
-
-    With several secret columns, each an Interval, `across` is the covariance matrix of the columns of one row, in their
-    order: row r and column c have with row s and column d the covariance `K(r, s)·across[c][d]`, K that of rows.
-    Without `across`, covariance is the matrix of all columns of all rows, those of row 0 first. A secret that is one of
-    the columns, pf.Derived(name, column=[...], domain=[...]), moves the other columns as they covary with it.
-
-    `covariance` is pf.Exchangeable(rho), pf.AR1(phi), pf.Kernel(function), or a matrix, which has the variances on its
+    `covariance` is pf.Exchangeable(rho), pf.AR1(phi), pf.Kernel(function), or a matrix with the variances on its
     diagonal. rho and phi may be pairs (low, high): a class of priors, of which the worst counts. Variances of 0 and
-    correlations of 1 or −1 are refused: a row that is determined, by itself or by another one, has no two values to
-    hide.
+    correlations of 1 or −1 are refused. They mean that a row has one value, or that another row determines it: there is
+    nothing to hide.
+
+    Use an Interval as the domain. With Bins, or a list of numbers (read as the nearest), the smallest translation may
+    move every correlated row into another class. Noise is then made for that. Secrets are values of the domain. A class
+    of Bins only says that the value lies in it, and an open class has values at any distance.
+
+    For several secret columns, each an Interval, `across` is the covariance matrix of the columns of one row, in their
+    order. Row r and column c have with row s and column d the covariance `K(r, s)·across[c][d]`, where K is that of
+    rows. Without `across`, `covariance` is the matrix of all columns of all rows, those of row 0 first. If the secret
+    is one of the columns, pf.Derived(name, column=[...], domain=[...]), the other columns move as they covary with it.
 
     >>> from pufferflow.models.priors.correlations import AR1
     >>> GaussianPrior(AR1(0.9), variance=4.0).describe()
@@ -334,18 +333,20 @@ class GaussianPrior(Prior, kind="gaussian"):
     ) -> Self:
         """Return the covariance of rows in a named public reference, whose groups `within` are independent.
 
-        `covariance` is "exchangeable": every two rows of a group have one correlation; "ar1": rows `order_by` apart
-        correlate as powers of one number; or "matrix": every position from 0 on has a row in each group, of its own
-        mean and variance.
+        `covariance` says what is fitted. "exchangeable": every two rows of a group have one correlation. "ar1": rows
+        `order_by` apart correlate as powers of one number. "matrix": each group has a row at every position from 0 on,
+        and each position has its own mean and variance.
 
-        With a list of columns `across` is fitted too: covariances are taken to be products of one of rows and one of
-        columns, and the correlations of rows are a class, as they are in any of the columns. A matrix is then that of
+        With a list of columns `across` is fitted too. Covariances are then taken to be products, one factor for rows
+        and one for columns. The correlations of rows are a class that holds those of each column. A matrix is that of
         all columns of all rows, and has no slack.
 
-        With slack="confidence" it is the class of all covariances whose factors Cov(X_r, X_t)/Var(X_t) lie in intervals
-        that hold the true ones, all together, with that confidence, if rows are jointly Gaussian: the largest factors
-        count. A number allows every factor (of "ar1" the base of the powers) that much more or less. Deviations from a
-        Gaussian, or from the memory of the class, are in `provenance.notes`.
+        `slack` makes a class of covariances, by the factors Cov(X_r, X_t)/Var(X_t), of which the largest count. With
+        slack="confidence" all factors lie in intervals that hold the true ones together with that confidence, if rows
+        are jointly Gaussian. A number allows every factor that much more or less; of "ar1" it is the base of the
+        powers.
+
+        Deviations from a Gaussian, or from the memory of the class, are in `provenance.notes`.
 
         >>> import polars as pl, pufferflow as pf
         >>> families = pl.DataFrame({"family": [1, 1, 2, 2, 3, 3], "height": [70, 71, 64, 66, 68, 67]})
@@ -400,7 +401,7 @@ class GaussianPrior(Prior, kind="gaussian"):
             return
         if self.across is not None:
             raise UsageError(
-                "A covariance across columns, and the secret has one column.",
+                "across is given, but the secret has one column only.",
                 allowed="across together with several secret columns",
                 instead='secret=[pf.Secret("load", pf.Interval(0, 10)), pf.Secret("temp", pf.Interval(-20, 40))]',
             )
@@ -416,9 +417,9 @@ class GaussianPrior(Prior, kind="gaussian"):
     def conditional(
         self, positions: Any, weights: Any, row: int, a: float, b: float
     ) -> tuple[GaussianLaw, GaussianLaw]:
-        """Return the laws of Σ w_r·X_r given X_row = a and given X_row = b, of the values as they are, unread.
+        """Return the laws of Σ w_r·X_r given X_row = a and given X_row = b, of values that are not read into a domain.
 
-        A release reads values into a domain and does not have these laws; they are for small groups and comparisons.
+        A release reads values into a domain and does not have these laws. Use them for small groups and comparisons.
 
         >>> prior = GaussianPrior([[2.0, 0.6], [0.6, 1.0]])
         >>> mu, nu = prior.conditional([0, 1], [0, 1], 0, 3, 0)
@@ -427,13 +428,13 @@ class GaussianPrior(Prior, kind="gaussian"):
         """
         if self.across is not None:
             raise UsageError(
-                "The laws of one column under a covariance of several.",
+                "The laws of one column are wanted, and the covariance is that of several.",
                 allowed="a prior of this column alone",
                 instead="pf.GaussianPrior(covariance, variance=1.0)",
             )
         if not self.covariance.known:
             raise UsageError(
-                "The laws under a class of covariances.",
+                "The prior is a class of covariances, so it has no single pair of laws.",
                 allowed="one covariance",
                 instead="pf.AR1(0.9), one number",
             )
@@ -475,7 +476,7 @@ def _variance(given: object, covariance: Covariance) -> float | None:
     if covariance.has_variances:
         if given is not None:
             raise UsageError(
-                "A variance beside a covariance matrix.",
+                "A variance is given together with a covariance matrix.",
                 allowed="one of them: the matrix has the variances on its diagonal",
                 instead="leaving variance out",
             )

@@ -28,7 +28,7 @@ _INSTEAD = "pf.GaussianMixture([0.6, 0.4], means=[0, 2], covariances=[pf.AR1(0.8
 
 
 class PosteriorPairs(NamedTuple):
-    """Pairs of values that lie equally far apart, in both orders, and the class given each: one law for every pair."""
+    """Pairs of values at one distance, in both orders, and the class given each: one law for every pair."""
 
     distance: float
     values: Sequence[tuple[float, float]]
@@ -42,13 +42,13 @@ class PosteriorPairs(NamedTuple):
 class GaussianMixture(Prior, kind="gaussian mixture"):
     """A group has class c with probability `weights[c]`; given it, its rows are as in `pf.GaussianPrior` (M54).
 
-    `means` and `covariances` have an entry for each class; `variances` too, for covariances without variances of their
-    own (1 if left out). Given the class a change of one row translates the others; and its value makes one class more
-    likely than another. One Gaussian with the same covariance moves otherwise, and guarantees too much.
+    `means` and `covariances` have an entry for each class. So has `variances` (1 by default), for covariances without
+    variances of their own. A changed row acts in two ways: given the class it translates the others, and its value
+    makes one class more likely than another. One Gaussian with the same covariance moves answers in another way, and
+    would guarantee too much.
 
-    The column has an Interval as its domain, whose pairs are named, or those of pf.WithinDistance, which are all
-    bounded. The nearer they are, the less they reveal of the class; with Gaussian noise values that reveal too much
-    are refused.
+    The domain must be an Interval, with listed pairs or pf.WithinDistance: all differences are then bounded. The nearer
+    two values are, the less they reveal about the class. With Gaussian noise, values that reveal too much are refused.
 
     >>> from pufferflow.models.priors.correlations import AR1
     >>> GaussianMixture([0.6, 0.4], means=[0, 2], covariances=[AR1(0.8), AR1(0.3)]).describe()
@@ -71,7 +71,7 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
             raise UsageError(f"A mixture with {found}.", allowed=_ALLOWED, instead=_INSTEAD)
         if min(shares) < _LEAST_WEIGHT:
             raise UsageError(
-                "A class with the weight 0.",
+                "A class of the mixture has the weight 0.",
                 allowed="weights above 0",
                 instead="a mixture without that class",
             )
@@ -92,7 +92,7 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
             > 1
         ):
             raise UsageError(
-                "Covariance matrices of different sizes.",
+                "The covariance matrices have different sizes.",
                 allowed="matrices of one size: the rows of a group are the same ones in every class",
                 instead="a matrix of each class for all rows",
             )
@@ -160,9 +160,9 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         return np.unique(np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.float64), axis=0)
 
     def pairs(self, secret: ValueSecret) -> list[PosteriorPairs]:
-        """Return the class given the values of all pairs of a secret; of pf.WithinDistance cell by cell.
+        """Return the class given the values of all pairs of a secret; for pf.WithinDistance cell by cell.
 
-        Named pairs that lie equally far apart are together.
+        Listed pairs at the same distance are taken together.
         """
         if isinstance(secret.pairs, tuple):
             named = [(float(a), float(b)) for a, b in secret.pairs]
@@ -181,7 +181,7 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         )
 
     def _near(self, secret: ValueSecret) -> PosteriorPairs:
-        """Return all cells of an interval with those that have values within the distance of some of theirs."""
+        """Return all cells of an interval, each with the cells that have values within the distance of it."""
         domain = cast(Interval, secret.domain)
         low, width = float(domain.low), float(domain.high) - float(domain.low)
         distance = (

@@ -37,8 +37,9 @@ class LatentClass(Prior, kind="latent class"):
     """A group has class c with probability `weights[c]`; given it, its rows are independent with the law `rows[c]`.
 
     `rows[c]` has a probability for each point of the domain of the column that the secret names. The secret is that
-    column, `pf.Secret(column, domain)`, or the class itself: `pf.Derived(name, values, column=column, domain=domain)`,
-    whose values name the classes (0, 1, … if left out). All Fractions make exact laws; with floats they are floats.
+    column, `pf.Secret(column, domain)`, or the class itself, `pf.Derived(name, values, column=column, domain=domain)`.
+    Its values name the classes (0, 1, … by default). If all probabilities are Fractions the laws are exact; with floats
+    they are floats.
 
     >>> LatentClass([0.5, 0.5], rows=[[0.9, 0.1], [0.2, 0.8]]).describe()
     'the rows of a group share one of 2 hidden classes, and are independent given it'
@@ -81,16 +82,16 @@ class LatentClass(Prior, kind="latent class"):
     ) -> "LatentClass | LatentClassesNear":
         """Return the classes of the groups in a named public reference, where the class of every group is a column.
 
-        Groups are rows with equal `within`, and each has one value of `group_class`: classes are in the order of
-        `classes`, or sorted. In the private data the class may be hidden. State i of a row is the i-th value of
-        `domain` (left out, the sorted values of the column). Half a draw is added to every count.
+        Groups are rows with equal `within`; each has one value of `group_class`. Classes are in the order of `classes`,
+        sorted by default. In the private data the class may be hidden. State i of a row is the i-th value of `domain`,
+        by default the sorted values of the column. Half a draw is added to every count.
 
-        With slack="confidence" it is the class of all priors in regions that hold the true laws of class and rows, all
-        of them together, with that confidence, if groups are independent and rows are so given the class. A number
-        allows every probability that much more or less.
+        `slack` makes a class of priors. With slack="confidence" these are all whose laws lie in certain regions. The
+        regions hold the true laws of class and rows together with that confidence. This assumes independent groups, and
+        rows that are independent given the class. A number allows every probability that much more or less.
 
-        Where the class is hidden in the reference too, group_class=None with classes=2 estimates the likeliest two. No
-        bound on their error is known, so there is no slack="confidence"; you may declare a number.
+        If the class is hidden in the reference too, group_class=None with classes=2 estimates the two likeliest. No
+        bound on their error is known, so slack="confidence" is not available; you may declare a number.
 
         >>> import polars as pl, pufferflow as pf
         >>> rows = pl.DataFrame({"house": [1, 1, 2, 2], "tariff": ["day"] * 2 + ["night"] * 2, "on": [0, 0, 0, 1]})
@@ -181,7 +182,7 @@ class LatentClassesNear(Prior, kind="latent classes"):
         weights, rows = self.regions
         if len(weights) != 1 or weights.states != len(rows) or rows.states <= 1:
             raise UsageError(
-                "The weights of a class of latent classes do not fit its rows.",
+                "The stored weights and rows of latent classes do not fit each other.",
                 allowed="what pf.LatentClass.fit gave",
                 instead="pf.LatentClass.fit(reference, column, group_class, within, slack='confidence')",
             )
@@ -234,7 +235,7 @@ def named_classes(secret: Derived, count: int) -> dict[Label, int]:
 
 
 def check_secret(secret: AnySecret, points: int) -> Domain:
-    """Return the domain of a secret whose column has so many points; refuse all others."""
+    """Return the domain of a secret whose column has that many points; refuse any other secret."""
     if not isinstance(secret, Secret | Derived):
         allowed = "pf.Secret(column, domain), or pf.Derived for the class: rows have no first one, and all are there"
         raise wrong_secret(
@@ -242,7 +243,7 @@ def check_secret(secret: AnySecret, points: int) -> Domain:
         )
     if secret.reads is None:
         raise UsageError(
-            "The prior LatentClass, with a secret that names no column.",
+            "The prior LatentClass needs a column, and the secret names none.",
             allowed="a secret with the queried column, and its domain",
             instead='pf.Derived("class", column="level", domain=[0, 1])',
         )

@@ -107,7 +107,7 @@ class ChainPrior(Prior):
 
     @property
     def steps_known(self) -> float:
-        """How many steps the matrices lead from the first one; ∞ if they repeat."""
+        """How many steps the matrices cover from the first one; ∞ if they repeat."""
         return len(self._arrays[0]) if self.period is None else math.inf
 
     @cached_property
@@ -170,10 +170,10 @@ class ChainPrior(Prior):
 @final
 @dataclass(frozen=True)
 class ChainsBetween(ChainPrior, kind="markov chains"):
-    """All chains whose matrices lie between `low` and `high`, entry by entry; a step may choose any matrix between.
+    """All chains whose matrices lie between `low` and `high`, entry by entry; each step may have another matrix.
 
-    Made by `pf.MarkovChain.between`. Only the bound by messages applies to such a class: the loss is bounded over all
-    members at once, not sampled.
+    Made by `pf.MarkovChain.between`. Only message passing applies to such a class: it bounds the loss over all members
+    at once, without drawing samples of them.
 
     >>> ChainsBetween([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]]).describe()
     'rows form a Markov chain of 2 states with transitions between two bounds, which starts from a stationary law'
@@ -217,21 +217,21 @@ class ChainsBetween(ChainPrior, kind="markov chains"):
             )
         if least.shape[1] > _MOST_STATES_OF_A_CLASS:
             raise Refused(
-                f"A class of chains with {least.shape[1]} states.",
+                f"The class of chains has {least.shape[1]} states.",
                 allowed=f"at most {_MOST_STATES_OF_A_CLASS} states",
                 instead="fewer classes, or a list of single chains",
             )
         self._set([least, most], initial, period, provenance, single=single)
         if self.initial == "stationary" and self.period is None:
             raise UsageError(
-                "A stationary law for matrices that are all different.",
+                "The start is 'stationary', and matrices that never repeat have no stationary law.",
                 allowed="initial as a vector or 'free', or a period after which the matrices repeat",
                 instead="initial='free'",
             )
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
-        """Both bounds, of shape (number, states, states), at least a rounding wider than they were given."""
+        """Both bounds, of shape (number, states, states), widened by at least a rounding error."""
         low, high = self._arrays
         return np.maximum(low - SUM_TOLERANCE * low, 0.0), np.minimum(
             high + SUM_TOLERANCE * high, 1.0
@@ -257,7 +257,7 @@ class ChainsBetween(ChainPrior, kind="markov chains"):
             initial = None if initial is None else np.eye(self.states)
         if steps[-1] - begin > _MOST_STEPS_OF_A_CLASS:
             raise Refused(
-                f"A class of chains along {steps[-1] - begin} steps.",
+                f"The class of chains would cover {steps[-1] - begin} steps.",
                 allowed=f"at most {_MOST_STEPS_OF_A_CLASS} steps from the first row to the last",
                 instead="a longer step, or a single chain",
             )
@@ -274,9 +274,9 @@ class MarkovChain(ChainPrior, kind="markov chain"):
     """Each row depends on the one before it alone: row a of `transition` is the law of the next state after state a.
 
     State i is the i-th value of the secret's domain. `initial` is the law of the first step of the sequence: a vector,
-    "stationary", or "free" (any law). Several matrices with `period` take turns, matrix p leading from phase p of the
-    steps to the next one; without `period`, matrix t leads from step t to step t + 1. A gap between two rows is the
-    difference of their positions, in steps.
+    "stationary", or "free" (any law). There may be several matrices. With `period` they take turns: matrix p leads from
+    phase p to the next one. Without `period`, matrix t leads from step t to step t + 1. A gap between two rows counts
+    as the difference of their positions, in steps.
 
     >>> MarkovChain([[0.9, 0.1], [0.2, 0.8]]).describe()
     'rows form a Markov chain of 2 states, which starts from its stationary law'
@@ -314,7 +314,7 @@ class MarkovChain(ChainPrior, kind="markov chain"):
             return laws
         if self.period is None:
             raise Refused(
-                "A stationary law for matrices that are all different.",
+                "The start is 'stationary', and matrices that never repeat have no stationary law.",
                 allowed="initial as a vector or 'free', or a period after which the matrices repeat",
                 instead="pf.MarkovChain(matrices, initial='free')",
             )
@@ -360,11 +360,12 @@ class MarkovChain(ChainPrior, kind="markov chain"):
     ) -> "MarkovChain | ChainsBetween":
         """Return the chain of the steps in a named public reference, never in the private rows.
 
-        State i is the i-th value of `domain` (left out, the sorted values of the column). Of several columns, with a
-        list of domains, states are tuples of values, the last column varying fastest: for a list of secrets. Of a
-        secret with missing="skip" it is `secret.domain`, whose last state is null and NaN. With
-        `slack` it is the class of all chains within that of every estimate; slack="confidence" takes simultaneous 95 %
-        bounds. What the fit does not explain stands in `provenance.notes`: a cycle that it misses, a memory of more
+        State i is the i-th value of `domain`, by default the sorted values of the column. For a secret with
+        missing="skip" give `secret.domain`, whose last state is null and NaN. For a list of secrets give a list of
+        columns and a list of domains: states are then tuples of values, and the last column varies fastest.
+
+        `slack` gives the class of all chains within that distance of every estimate; slack="confidence" takes
+        simultaneous 95 % bounds. What the fit misses is in `provenance.notes`, such as a cycle, or a memory of more
         than one step.
 
         >>> import polars as pl, pufferflow as pf
@@ -444,7 +445,7 @@ class MarkovChain(ChainPrior, kind="markov chain"):
         return self.chain(positions, start), int(positions[0])
 
     def _over(self, phase: int, gap: int) -> Floats:
-        """Return the kernel over several steps; long gaps in decimal digits enough that no rounding shows."""
+        """Return the kernel over several steps; long gaps use enough decimal digits that no rounding shows."""
         if gap <= _SHORT_GAP or self.period is None:
             return _product(self.kernels, phase, gap, np.eye(self.states))
         with localcontext(Context(prec=_DIGITS)):
@@ -463,7 +464,7 @@ class MarkovChain(ChainPrior, kind="markov chain"):
             power = np.array(product, dtype=np.float64)
             if ((power < _FAINT) & (product > 0)).any():
                 raise Refused(
-                    f"A gap of {gap} steps, which some states cross too rarely for a float.",
+                    f"Over a gap of {gap} steps some transitions are too rare for a float.",
                     allowed="gaps that every possible transition crosses with a probability above 1e-280",
                     instead="fewer or shorter gaps, or pf.AnyCorrelation()",
                 )

@@ -1,8 +1,9 @@
 """Memory of sequences: the influence of a row on the prior about another one n steps later.
 
-Along a chain that is the largest total variation between the laws of X_{t+n} given two states of X_t (Dobrushin's
-coefficient of the kernel over n steps), of all phases or times the largest; under an AR1 covariance the size of the
-correlation, |φ|^n. It never grows with n: a kernel brings laws no farther apart. Other priors have no such measure.
+Along a chain it is the largest total variation between the laws of X_{t+n} given two states of X_t. That is Dobrushin's
+coefficient of the kernel over n steps, the largest of all phases or times. Under an AR1 covariance it is the size of
+the correlation, |φ|^n. It never grows with n, since a kernel moves no two laws farther apart. Other priors have no such
+measure.
 """
 
 import numpy as np
@@ -60,7 +61,7 @@ def longest_memory(prior: Prior) -> int:
 
 
 def forgotten_after(prior: Prior, left: float = FORGOTTEN) -> int | None:
-    """Return the least number of steps after which no more than `left` of a row is left; None if there is none.
+    """Return the least number of steps after which the influence of a row is at most `left`; None if there is none.
 
     >>> forgotten_after(MarkovChain([[0.9, 0.1], [0.2, 0.8]]))
     13
@@ -82,7 +83,7 @@ def forgotten_after(prior: Prior, left: float = FORGOTTEN) -> int | None:
 
 
 def _kernels_over(prior: MarkovChain, steps: int) -> Floats:
-    """Return the kernels over so many steps, from each phase or, if matrices do not repeat, from each time."""
+    """Return the kernels over that many steps, from each phase or, if matrices do not repeat, from each time."""
     kernels = prior.kernels
     if prior.period is None:
         windows = np.broadcast_to(np.eye(prior.states), kernels.shape)

@@ -46,7 +46,7 @@ class Around(Stored):
             or (np.abs(laws.sum(axis=1) - 1) > _SUM).any()
         ):
             raise UsageError(
-                "A region of laws whose bounds do not hold its centre.",
+                "The centre of a region of laws lies outside its bounds.",
                 allowed="what a fit on a public reference gave",
                 instead="pf.Table.fit(reference, columns, slack='confidence')",
             )
@@ -71,7 +71,7 @@ class Around(Stored):
 
 
 def slack_in_words(slack: float | None, confidence: float | None, independent: str) -> str:
-    """Return in words how far around a counted law a class goes, and what the reference is assumed to be.
+    """Describe how far around a counted law a class of laws goes, and what is assumed about the reference.
 
     >>> slack_in_words(0.05, None, "rows")
     'within 0.05 of counted ones'

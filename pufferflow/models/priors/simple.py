@@ -19,7 +19,7 @@ from pufferflow.models.secret import AnySecret, Initial, Secret
 @suggests_arguments
 @dataclass(frozen=True)
 class Independent(Prior, kind="independent"):
-    """Every row is independent of all others: the assumption that differential privacy is usually read with.
+    """Every row is independent of all others: the assumption under which differential privacy is usually read.
 
     >>> Independent().describe()
     'rows are independent of each other'
@@ -64,11 +64,13 @@ class AnyCorrelation(Prior, kind="any correlation"):
 class WeaklyDependent(Prior, kind="weakly dependent"):
     """Given any value of one row, all rows lie within `distance` of independent rows (RPP Prop. 6.1; M17).
 
-    What is declared: let each row have the law it has when nothing is known, all rows independent, and fix one row at a
-    value a. For every row and every a, the data set given that value can be coupled with this one so that the rows
-    differ, all together, by at most `distance` (the sum of |x_r − y_r|, always, not on average), in the unit of the
-    column, after reading it into the domain. For the same row at b this is another step of up to `distance`, so an
-    answer moves by what the row itself moves it, and by up to twice the distance.
+    You declare the following. Take an ideal data set: all rows are independent, each with the law it has when nothing
+    is known, and one row is fixed at a value a. Then the true data set, given that value, can be coupled with the ideal
+    one. All rows together differ by at most `distance`, the sum of |x_r − y_r|. This must hold always, not on average,
+    and for every row and every a. Distances are in the unit of the column, after values are read into the domain.
+
+    For another value b of the row this is a second step of up to `distance`. So an answer moves as far as the row
+    itself moves it, and by up to twice `distance` more.
 
     >>> WeaklyDependent(0.5).describe()
     'given one row, all rows together lie within 0.5 of independent ones'
@@ -102,8 +104,8 @@ class WeaklyDependent(Prior, kind="weakly dependent"):
 class Diffusion(Prior, kind="diffusion"):
     """dX = −∇V(X) dt + √2 dB with ∇²V ⪰ C·I, time counted in steps; the secret is where it started (M14).
 
-    Two such paths with the same noise come nearer each other by the factor e^(−C·t) (RPP Prop. 6.3, corrected: the
-    paper prints e^(−2·C·t)). `contraction` is C, or the least C of a class: all potentials at least as convex count.
+    Two such paths with the same noise approach each other by the factor e^(−C·t). This is RPP Prop. 6.3, corrected: the
+    paper prints e^(−2·C·t). `contraction` is C, or the least C of a class: all potentials at least as convex count.
 
     >>> Diffusion(0.5).describe()
     'values diffuse in a potential that draws two paths together by at least exp(-0.5 t)'
@@ -141,7 +143,7 @@ class Diffusion(Prior, kind="diffusion"):
             )
 
     def shares(self, positions: Floats) -> Floats:
-        """Return which share of a difference at the start is left at each position, e^(−C·t), rounded up.
+        """Return the share of a difference at the start that is left at each position, e^(−C·t), rounded up.
 
         >>> Diffusion(1.0).shares(np.array([0.0, 1.0])).round(6)
         array([1.      , 0.367879])

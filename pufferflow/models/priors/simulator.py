@@ -1,7 +1,7 @@
 """Python functions as priors: simulators, whose draws certify bounds with a confidence (M8), and their identity.
 
-A function is identified by itself, in its process: neither source nor byte code contain its closure or the functions
-that it calls, and no sample of its values determines the others.
+A function is identified by the object itself, in its process. Neither source nor byte code contain its closure or the
+functions that it calls, and a sample of its values does not determine the others.
 """
 
 import numbers
@@ -25,7 +25,7 @@ from pufferflow.models.secret import AnySecret, Derived, Secret
 @final
 @dataclass(eq=False)
 class Identity:
-    """The identity of a function: a token that no other one has, in any process; and the values it returned so far."""
+    """The identity of a function: a token that no other one has, in any process; and the values it has returned."""
 
     function: Callable[[], Any]
     token: str = field(default_factory=lambda: token_hex(16))
@@ -69,17 +69,18 @@ Draw = Callable[[Label, int | None, Any, int, np.random.Generator], Any]
 @suggests_arguments
 @dataclass(frozen=True)
 class Simulator(Prior):
-    """A function that draws answers as they would come out under a value of the secret.
+    """A function that draws answers from their law under one value of the secret.
 
-    `fn(value, row, statistic, draws, rng)` returns an array with `draws` independent draws of the statistic of one
-    group, of shape (draws,) or (draws, answers), given that the secret has the value: in row `row` for a `pf.Secret`,
-    None for a `pf.Derived`. `statistic.positions` may be below 0. With `exchangeable` rows
-    of equal weight are interchangeable, and only one is drawn.
+    `fn(value, row, statistic, draws, rng)` returns `draws` independent draws of the statistic of one group, given the
+    value of the secret. The array has the shape (draws,) or (draws, answers). For a `pf.Secret` the value is that in
+    row `row`; for a `pf.Derived`, `row` is None. `statistic.positions` may be below 0. `exchangeable=True` declares
+    that rows of equal weight are interchangeable: then only one of them is drawn.
 
-    Nothing but nearness can be certified by draws (M8): bounds with a delta hold with the given confidence, others are
-    refused. The draws are seeded by the operating system unless `seed` is given, which is for tests. A function is
-    identified by itself, and only in its process: no two share a fingerprint, and accounts, jobs and JSON refuse it.
-    The data that it reads must not change.
+    Draws can certify only that two laws are near (M8). So a bound with a delta holds with the given confidence, and
+    other bounds are refused. The operating system seeds the draws; `seed` is for tests.
+
+    A function is identified by the object itself, in its own process. No two share a fingerprint, and accounts, jobs
+    and JSON refuse it. The data that it reads must not change.
 
     >>> def heights(value, row, statistic, draws, rng):
     ...     return rng.normal(0.3 * value, 1.0, draws)
@@ -183,7 +184,7 @@ class Simulator(Prior):
 
     def stored(self) -> dict[str, Any]:
         raise Refused(
-            "A prior with a pf.Simulator as JSON: a function cannot be written down.",
-            allowed="any other prior; a function is known by itself, and only in the process that has it",
+            "A prior with a pf.Simulator cannot be stored: it is a Python function.",
+            allowed="any other prior; a Python function is known in its own process only",
             instead="pf.Table, pf.LatentClass or pf.AnyCorrelation(); or releases without an account",
         )

@@ -62,9 +62,10 @@ _INSTEAD = (
 class Table(Prior, kind="table"):
     """Every combination of secrets, confounders and data that can occur, and its `probability` (M22).
 
-    `frame` is a Polars frame, or what `pl.DataFrame` takes. Each private row is one independent draw from it, of which
-    the data hold some columns; a secret is a column of it, which the data need not hold. Columns named in `shared` are
-    drawn once for all rows of a group, the others for each row, independently given them.
+    `frame` is a Polars frame, or whatever `pl.DataFrame` takes. Each private row is one independent draw from it, of
+    which the data hold some columns. A secret is a column of the table, which the data need not hold. Columns named in
+    `shared` are drawn once for all rows of a group. The others are drawn for each row, independently given the shared
+    ones.
 
     >>> Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]}).describe()
     'each row is one draw from a table of 3 combinations of ill, score'
@@ -115,12 +116,13 @@ class Table(Prior, kind="table"):
     ) -> "Table | TablesNear":
         """Return the table of some columns of a named public reference, each row of which is one independent draw.
 
-        Values are those that occur, or those of `domains`: {"hours": pf.Bins(edges, values)} reads a continuous column
-        in classes. Half a draw is added to every combination, so that none is held impossible.
+        A column has the values that occur in the reference, or those of `domains`. {"hours": pf.Bins(edges, values)}
+        reads a continuous column in classes. Half a draw is added to every combination, so none counts as impossible.
 
-        With slack="confidence" it is the class of all tables in regions that hold the true laws, all of them together,
-        with that confidence: laws of each column given each other one, and of all others. A number allows every such
-        probability that much more or less. Regions cover chance only, not the distance of the reference from the data.
+        `slack` makes a class of tables. With slack="confidence" these are all whose laws lie in certain regions. The
+        regions hold the true laws together with that confidence: laws of each column given each other one, and of all
+        others. A number allows every such probability that much more or less. Regions cover chance only, not how far
+        the reference differs from the private data.
 
         >>> import polars as pl, pufferflow as pf
         >>> pupils = pl.DataFrame({"paid": ["no", "no", "yes"], "grade": [8, 9, 9]})
@@ -148,12 +150,12 @@ class Table(Prior, kind="table"):
 
     @property
     def independent_rows(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether nothing is drawn once for all rows of a group."""
+        """Whether every column is drawn for each row, none once for a group."""
         return not self.shared
 
     @property
     def shared_class(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether something is drawn once for all rows of a group."""
+        """Whether some columns are drawn once for all rows of a group."""
         return bool(self.shared)
 
     @property
@@ -187,7 +189,7 @@ class Table(Prior, kind="table"):
         return known, joint
 
     def about_tuples(self, domain: Product) -> "Table":
-        """Return the table with a further column, of tuples, unless it has it already."""
+        """Return the table with a further column of tuples, unless it already has it."""
         super().about_tuples(domain)
         if domain.name in self.names:
             return self
@@ -253,8 +255,8 @@ class LawsGiven:
 class TablesNear(Prior, kind="tables"):
     """Each row is one draw from a table, which may be any whose laws lie near those counted in a reference.
 
-    Made by `pf.Table.fit` with a slack. For each column that may be the secret there are regions of the laws of every
-    other column given its values, and of all others together. A guarantee holds for all members at once.
+    Made by `pf.Table.fit` with a slack. Each column that may be the secret has regions of laws given its values. There
+    is one region for every other column, and one for all others together. A guarantee holds for all members at once.
     """
 
     names: tuple[str, ...]
@@ -295,7 +297,8 @@ class TablesNear(Prior, kind="tables"):
     def given(self, hidden: str, columns: Sequence[str]) -> tuple[list[Values], LawRegions]:
         """Return the points of some columns, and the regions of their joint law given each value of another one.
 
-        Of several columns, but not all, it is what all others together allow: a set of their points is one of all.
+        For several columns, but not all, the region is what all others together allow: a set of their points is a set
+        of points of all.
         """
         for one in self.laws:
             if one.hidden == hidden and one.columns == tuple(columns):
@@ -344,7 +347,7 @@ class TablesNear(Prior, kind="tables"):
 
 
 def check_columns(prior: Prior, secret: AnySecret, kind: str) -> None:
-    """Refuse a secret that is no column of a prior, or whose values are not those that the prior produces."""
+    """Refuse a secret that is not a column of the prior, or whose values the prior does not produce."""
     known = prior.columns
     if not isinstance(secret, Secret | Derived):
         allowed = "pf.Secret(column, domain) or pf.Derived(name) for a column of it: its rows have no order and stay"
@@ -414,7 +417,7 @@ def _read(frame: Any) -> tuple[tuple[str, ...], list[Values], list[Any]]:
 def _without_probability(
     frame: Any, listed: dict[str, list[Any]], masses: list[Any] | None
 ) -> tuple[str, str, str]:
-    """Return problem, allowed tables and example for a table without a column of probabilities."""
+    """Return the problem, allowed tables and an example for a table without a column of probabilities."""
     meant = [
         name for name in listed if name.casefold() in _MISSPELT or nearest(name, [PROBABILITY])
     ]
@@ -554,7 +557,7 @@ class Empirical(Prior, kind="empirical"):
 
 
 def _check(counted: pl.DataFrame, names: tuple[str, str], reference: str) -> None:
-    """Refuse columns whose values are no labels, and a secret with one value."""
+    """Refuse columns whose values are not labels, and a secret with one value only."""
     for name in names:
         kind = counted.schema[name]
         texts = isinstance(kind, pl.String | pl.Categorical | pl.Enum | pl.Boolean)
@@ -575,7 +578,7 @@ def _check(counted: pl.DataFrame, names: tuple[str, str], reference: str) -> Non
 
 
 def table_of_rows(prior: Prior) -> Table | None:
-    """Return the table that each row is an independent draw from; None if there is none."""
+    """Return the table from which each row is an independent draw; None if there is none."""
     table = prior.table if isinstance(prior, Empirical) else prior
     return table if isinstance(table, Table) and table.independent_rows else None
 

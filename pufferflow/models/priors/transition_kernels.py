@@ -63,7 +63,7 @@ def read_bounds(given: Any, name: str, allowed: str = _BOUNDS) -> tuple[Floats, 
         )
     if kernels.shape[1] > _MOST_STATES:
         raise Refused(
-            f"A chain of {kernels.shape[1]} states.",
+            f"The chain has {kernels.shape[1]} states.",
             allowed=f"at most {_MOST_STATES} states",
             instead="pf.Bins with fewer classes",
         )
@@ -71,7 +71,9 @@ def read_bounds(given: Any, name: str, allowed: str = _BOUNDS) -> tuple[Floats, 
         np.isfinite(kernels).all() and (kernels >= 0).all() and (kernels <= 1 + SUM_TOLERANCE).all()
     ):
         raise UsageError(
-            f"{name} has an entry that is no probability.", allowed=allowed, instead=_EXAMPLE
+            f"{name} has an entry that is not a number from 0 to 1.",
+            allowed=allowed,
+            instead=_EXAMPLE,
         )
     return kernels, single
 
@@ -105,7 +107,7 @@ def read_initial(initial: Any, states: int) -> str | tuple[float, ...]:
     good = law.shape == (states,) and np.isfinite(law).all() and (law >= 0).all()
     if not good or abs(law.sum() - 1) > SUM_TOLERANCE:
         raise UsageError(
-            "initial is no law on the states: it has a wrong length, sum or sign.",
+            "initial is not a list of probabilities of the states: its length, sum or a sign is wrong.",
             allowed=allowed,
             instead="initial='stationary'",
         )
@@ -152,7 +154,7 @@ def whole_positions(positions: Floats) -> Indices:
 
 
 def normalised(rows: Floats) -> Floats:
-    """Return rows with sum 1; those whose sum is 1 but for rounding stay as they are."""
+    """Return rows with sum 1; those whose sum is 1 up to rounding stay unchanged."""
     sums = rows.sum(axis=-1, keepdims=True)
     return np.where(np.abs(sums - 1) <= rows.shape[-1] * UNIT, rows, rows / sums)
 
@@ -171,8 +173,9 @@ _MOST_TURNS = 4096
 class Possible:
     """The states that are possible at the `first` step, at `some` step, and at `every` step.
 
-    A value that is impossible under a prior is not hidden by it. Only supports matter: `high` > 0 means that some
-    member of a class of chains may take a step, `low` > 0 that all may; a single chain is a class with equal bounds.
+    A prior does not hide a value that is impossible under it. Only which entries are above 0 matters. Where `high` > 0
+    some member of a class of chains may take a step; where `low` > 0 all members may. A single chain is a class with
+    equal bounds.
     """
 
     def __init__(self, reached: Sequence[Flags]) -> None:
@@ -200,10 +203,10 @@ def possible_from(laws: Floats, high: Floats, *, repeated: bool) -> Possible:
 
 
 def possible_at_rest(low: Floats, high: Floats) -> Possible:
-    """Return the states that a stationary law of some member gives a probability, phase by phase.
+    """Return the states that have a probability under a stationary law of some member, phase by phase.
 
-    These are the recurrent states: each is in a set that some member never leaves, and in which it may come from every
-    state to this one.
+    These are the recurrent states. Each is in a set that some member never leaves, and in which that member can reach
+    this state from every other.
 
     >>> possible_at_rest(*[np.array([[[0.9, 0.1], [0.0, 1.0]]])] * 2).some
     array([False,  True])
@@ -250,7 +253,7 @@ def _reach(place: tuple[int, int], inside: Flags, high: Floats, *, back: bool = 
 
 
 def check_possible(possible: Possible, secret: AnySecret, chain: str) -> None:
-    """Refuse a secret with a value that has no probability wherever it is a secret."""
+    """Refuse a secret with a value that has probability 0 at every position where it is a secret."""
     if not isinstance(secret, ValueSecret):
         return
     first = isinstance(secret, Initial)
@@ -279,7 +282,7 @@ def values_not_at_every_step(possible: Possible, secret: AnySecret) -> tuple[Lab
 
 
 def product_of_kernels(kernels: Sequence[Floats]) -> Floats:
-    """Return the kernels of tuples, the last column varying fastest; after the common period they begin again.
+    """Return the kernels of tuples, the last column varying fastest; they repeat with the common period.
 
     >>> product_of_kernels([np.eye(2)[None], np.full((3, 1, 1), 1.0)]).shape
     (3, 2, 2)
@@ -291,7 +294,7 @@ def product_of_kernels(kernels: Sequence[Floats]) -> Floats:
 
 
 def product_of_starts(starts: Sequence[Any], laws: Sequence[Floats]) -> Any:
-    """Return how tuples start: from any law if one of the columns may, which allows more than there is."""
+    """Return how tuples start; if one column may start from any law, the tuples may too, which only adds members."""
     if "free" in starts:
         return "free"
     return "stationary" if all(start == "stationary" for start in starts) else reduce(np.kron, laws)
@@ -314,7 +317,7 @@ def joint_source(sources: Sequence[Provenance]) -> Provenance:
 
 
 def check_factors(periods: Sequence[int | None]) -> None:
-    """Refuse chains that have no product."""
+    """Refuse chains that cannot be joined to one chain of tuples."""
     problem = f"A product of {len(periods)} chains." if len(periods) < 2 else ""
     if None in periods:
         problem = problem or "A product with a chain whose steps all have laws of their own."

@@ -1,4 +1,4 @@
-"""Check that an expression works row by row and, where it is secret which rows there are, fails at no value.
+"""Check that an expression works row by row and, if the existence of rows is secret, fails at no value.
 
 The nodes of its tree are checked one by one; the functions that are allowed stand in `functions`.
 """
@@ -101,13 +101,13 @@ def _check_format(node: Node) -> None:
 def check_never_fails(tree: Node, types: Types) -> None:
     """Refuse the first part that may fail at a value, of a tree that has been checked otherwise.
 
-    A column whose type is not given may have any. Polars itself refuses types that do not fit at all before it reads a
-    row, except for a few (comparisons of lists, structs and durations with texts), for which types must be given.
+    A column whose type is not given may have any. Polars itself refuses most types that do not fit before it reads a
+    row. It does not for comparisons of lists, structs and durations with texts, so types must be given for these.
     """
     for node in tree.walk():
         if not _never_fails(node, types):
             raise UsageError(
-                f"{words(node)} may fail at some value, and the secret is which rows there are.",
+                f"{words(node)} may fail at some value: the error would reveal that a row is there.",
                 allowed="comparisons, is_in, is_null, parts of dates, + - * of numbers, casts with strict=False",
                 instead=_instead(node, types),
             )

@@ -34,8 +34,8 @@ def read_values(
 
     An expression may read several columns if they are among those whose `tuples` are the secret.
 
-    The expression is never run on rows of data: on a finite domain it is evaluated at the points, on an interval its
-    closed form is worked out. What mixes rows or touches other columns is refused by name.
+    The expression never runs on rows of data. On a finite domain it is evaluated at the points; on an interval its
+    closed form is worked out. An expression that mixes rows or reads other columns is refused by name.
 
     >>> from pufferflow.models.domain import read_domain
     >>> level = {"level": read_domain([0, 1, 2, 3])}
@@ -144,7 +144,7 @@ def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:
 
 
 def name_of(expression: pl.Expr, tree: Node) -> str | None:
-    """Return the name that the expression was given; None if it bears its column's."""
+    """Return the name that the expression was given; None if it has its column's name."""
     if not any(node.kind == "name" for node in tree.walk()):
         return None
     name = expression.meta.output_name(raise_if_undetermined=False)
@@ -185,7 +185,7 @@ def indicators(
         return _labelled(column, domain, _edges(bins, domain))
     if bins is not None:
         raise UsageError(
-            "bins for a domain whose values are listed.",
+            "bins is given, but the domain is a list of values.",
             allowed="bins for an interval only; a listed domain has a class for each value",
             instead="pf.Bins(edges, values) as the domain, or sums of the classes after the release",
         )
@@ -231,12 +231,14 @@ def _edges(given: Numbers | None, domain: Interval) -> list[float]:
     instead = domain.some_bins
     if given is None:
         raise UsageError(
-            "An interval has no classes of its own.", allowed=_ALLOWED, instead=instead
+            "bins is left out: an interval has no classes of its own.",
+            allowed=_ALLOWED,
+            instead=instead,
         )
     held = cast(object, given.to_list() if isinstance(given, pl.Series) else given)
     held = cast(object, held.tolist()) if isinstance(held, np.ndarray) else held
     if isinstance(held, str | bytes) or not isinstance(held, Sequence) or not held:
-        raise UsageError("bins is no list of numbers.", allowed=_ALLOWED, instead=instead)
+        raise UsageError("bins is not a list of numbers.", allowed=_ALLOWED, instead=instead)
     edges = cast(Sequence[object], held)
     read = [
         finite_number(edge, "an edge of bins", allowed=_ALLOWED, instead=instead) for edge in edges

@@ -2,17 +2,18 @@
 
 The kinds of values that parts of a public expression have, as far as they follow from its tree and column types.
 
-Kinds are coarser than data types: values of one kind can be compared and mixed without a conversion that may fail.
-A column whose type is not given, and what is made of it, is "any". "odd" are values at which Polars may fail in any
+Kinds are coarser than data types: values of one kind can be compared and mixed without a conversion that may fail. A
+column whose type is not given, and whatever is made from it, is "any". "odd" are values at which Polars may fail in any
 function: Decimals and 128-bit integers that overflow, bytes that are no text, lists and structs.
 
 The functions that an expression may use: a closed list, one row for each.
 
 Other functions are refused, since a new Polars may have new ones, and an unknown function may read other rows. A row
 says what kind of values a function returns, what it is on an interval, and when it has a result for every value. The
-last matters where the secret is which rows there are: an error at one value would reveal that its row is there. Polars
-fails at more values than its manual says (dates that no calendar has, hours that a time zone skips, Decimals that
-overflow, types that it checks late), so `never_fails` was found by trying extreme values, and
+last matters if the existence of rows is secret: an error at one value would reveal that its row is there.
+
+Polars fails at more values than its manual says: dates that no calendar has, hours that a time zone skips, Decimals
+that overflow, types that it checks late. So `never_fails` was found by trying extreme values, and
 tests/queries/expressions/test_never_fails.py tries them again.
 """
 
@@ -86,7 +87,7 @@ def castable(kind: ValueKind, to: ValueKind) -> bool:
 
 
 def mixed(*kinds: ValueKind) -> ValueKind:
-    """Return the kind of values some of which are of each of these kinds; "odd" if they would have to be converted.
+    """Return the kind of values some of which are of each of these kinds; "odd" if they need a conversion.
 
     >>> mixed("date", "null", "date"), mixed("number", "truth"), mixed("text", "date")
     ('date', 'number', 'odd')
@@ -159,7 +160,7 @@ def zoned(zone: object) -> ValueKind:
 
 
 def combined(word: str, left: ValueKind, right: ValueKind) -> ValueKind:
-    """Return the kind of the result of an operator other than a comparison; "odd" if it is not for such kinds."""
+    """Return the kind of the result of an operator other than a comparison; "odd" if it does not take such kinds."""
     pair = {left, right}
     if "any" in pair:
         return "any"
@@ -205,7 +206,7 @@ class Function:
     """A function that works on each row by itself.
 
     `on_values` permits it on a sensitive column, whose values are numbers, Booleans and labels. `gives` is the kind of
-    its result; `never_fails` says for which inputs it has a result at every value; `curve` is the function on an
+    its result. `never_fails` says for which inputs it has a result at every value. `curve` is the function on an
     interval.
     """
 
@@ -367,7 +368,7 @@ def _leniently(node: Node, _: Types) -> bool:
 
 
 def _holds_first(table: ValueKind, node: Node, types: Types) -> bool:
-    """Return whether values can be looked up in a table; Polars finds out late about types that do not fit."""
+    """Return whether values can be looked up in a table; Polars notices late that types do not fit."""
     first = kind(node.inputs[0], types)
     return first == "any" or table in (first, "null")
 
@@ -423,7 +424,7 @@ def _opposite(node: Node, draw: Draw) -> Pieces:
 
 
 def _clipped(node: Node, draw: Draw) -> Pieces:
-    """Return f within its bounds; where they are the wrong way round, the lower one counts first."""
+    """Return f within its bounds; if they are the wrong way round, the lower one counts first."""
     given, *bounds = _inputs(node, draw)
     low = bounds.pop(0) if options(node).get("has_min") else None
     clipped = given

@@ -1,9 +1,8 @@
 """φ on an interval: a piecewise linear function, or the square of a line, derived from an expression or a call.
 
-An expression on an interval as a piecewise linear function, derived from its tree without any data.
-
-The expression is read in exact arithmetic; a float literal is the float it is. Where Polars computes something else,
-since integers overflow or floats cancel, the expression is refused (`is_predicate`).
+It is derived from the tree of an expression, without any data. The expression is read in exact arithmetic; a float
+literal is the float it is. If Polars computes something else, because integers overflow or floats cancel, the
+expression is refused (`is_predicate`).
 """
 
 import itertools
@@ -55,8 +54,9 @@ class OnInterval(Values):
     """φ on an interval, as `pieces`, or their square where `square` says so; |steps| ≤ 2^30.
 
     `affine` says that φ is a single line. `slope` is how many steps φ changes at most per unit of the column, None if
-    it jumps; what is read obeys |steps(a) − steps(b)| ≤ slope·|a − b| + 1, the 1 for rounding to whole steps. It is
-    raised by the relative margin 4·`_FLOAT_ERROR` where floats round before that. Steps of a line are monotone, as it.
+    it jumps. The steps that are read obey |steps(a) − steps(b)| ≤ slope·|a − b| + 1, where 1 is for rounding to whole
+    steps. `slope` is raised by the relative margin 4·`_FLOAT_ERROR` if floats round before that. Steps of a monotone
+    line are monotone.
     """
 
     affine: bool
@@ -79,7 +79,7 @@ class OnInterval(Values):
     ) -> Self:
         """Return φ for a piecewise linear function: level ones on the coarsest grid they fit, others on the finest.
 
-        Where missing values are a state of their own, φ is `at_missing` there.
+        If missing values are a state of their own, φ is `at_missing` there.
 
         >>> line = Pieces.line(Fraction(0), Fraction(5), Line(Fraction(0), Fraction(1)))
         >>> OnInterval.of("x", Interval(0, 5), line, "x").slope == 2**27
@@ -151,7 +151,7 @@ class OnInterval(Values):
         return round(min(values) / self.unit), round(max(values) / self.unit)
 
     def squared(self, center: Fraction) -> "OnInterval":
-        """Return (φ − center)² of a line; of anything else it has no form that can be read."""
+        """Return (φ − center)² of a line; no other function has a square that engines can read."""
         present = self.pieces_present
         if self.square or not present.straight:
             raise Refused(
@@ -222,7 +222,7 @@ class OnInterval(Values):
 
 
 def _with_missing(domain: Interval, pieces: Pieces, value: Fraction) -> Pieces:
-    """Return a function on an interval with the value of what is missing beyond it, where that is a state."""
+    """Return a function on an interval with the value for missing ones beyond it, if they are a state."""
     return pieces.followed_by(Fraction(domain.beyond), value) if domain.skips else pieces
 
 
@@ -266,7 +266,7 @@ def _scales(line: Line, unit: Fraction) -> bool:
 
 
 def _raised(slope: Fraction, *, exact: bool) -> Fraction:
-    """Return the slope that steps obey: if both are off by e, m whole steps more take a distance of m − 2e."""
+    """Return the slope that steps obey: if both are off by e, m more whole steps take a distance of m − 2e."""
     return slope if exact else slope * (1 + 4 * _FLOAT_ERROR)
 
 
@@ -355,7 +355,7 @@ class _Drawing:
 def _number(literal: Node) -> Fraction:
     if not isinstance(literal.value, Fraction | bool):
         raise Refused(
-            f"{words(literal)} is no finite number.",
+            f"{words(literal)} is not a finite number.",
             allowed="finite numbers and Booleans as literals on an interval",
             instead="clip(0, None) for a bound that is not there; .otherwise(0) after when/then",
         )
@@ -397,7 +397,7 @@ def _logic(word: str, first: Pieces, second: Pieces) -> Pieces:
 
 
 def is_predicate(drawn: Pieces, expression: pl.Expr, column: str, said: str) -> bool:
-    """Return whether the expression is a predicate; refuse it where Polars computes something else than `drawn`.
+    """Return whether the expression is a predicate; refuse it if Polars computes something else than `drawn`.
 
     Two numbers within each piece determine its line, up to the precision of floats. So whole numbers that overflow,
     sums that cancel and any misreading of Polars are found here.

@@ -109,7 +109,7 @@ class OnPoints(Values):
         return min(steps), max(steps)
 
     def squared(self, center: Fraction) -> "OnPoints":
-        """Return (φ − center)² of φ as it stands on its grid, and nothing of what is missing."""
+        """Return (φ − center)² of φ as it stands on its grid, and 0 for missing values."""
         there = present(self.domain)
         values = [
             (self.unit * step - center) ** 2 if of_value else Fraction(0)
@@ -135,8 +135,8 @@ def table(
 ) -> pl.Series:
     """Return the results of an expression at all points; `columns` have the values of each point.
 
-    The expression is evaluated on all points at once, in reverse and each alone, of many points the first ones alone
-    and others in parts. So an expression that still depends on other rows is found here.
+    The expression is evaluated on all points at once, in reverse and each alone. Of many points the first ones are
+    evaluated alone and the others in parts. So an expression that still depends on other rows is found here.
     """
     frame = pl.DataFrame([_column(name, values) for name, values in columns.items()])
     whole, back = evaluate(expression, frame, said), evaluate(expression, frame.reverse(), said)

@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
 
 class NotLinearError(Exception):
-    """The result is not piecewise linear, as a product of two functions of which neither is constant."""
+    """The result is not piecewise linear, such as a product of two functions of which neither is constant."""
 
 
 class NotPredicatesError(Exception):

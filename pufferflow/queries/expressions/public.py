@@ -1,9 +1,7 @@
 """Expressions of public columns, and the conditions that every row which passes a filter fulfils.
 
-Conditions on public columns that every row passing a filter provably fulfils.
-
-Only conjunctions of plain comparisons are read, of a column with literal values of its own kind; any other part of a
-filter leaves no more rows than they do.
+The conditions on public columns are proven for every row that passes. Only conjunctions of plain comparisons are read,
+of a column with literal values of its own kind. Any other part of a filter only leaves fewer rows.
 """
 
 import math
@@ -40,7 +38,7 @@ class Condition(NamedTuple):
 
 
 def conditions(expression: pl.Expr, types: Mapping[str, pl.DataType]) -> list[Condition]:
-    """Return the conditions that a filter puts on the public columns of these types.
+    """Return the conditions that a filter puts on public columns of these types.
 
     >>> conditions((pl.col("day") >= 3) & (pl.col("house") == "a"), {"day": pl.Int64(), "house": pl.String()})
     [Condition(column='house', kind='text', labels=('a',), ...), Condition(column='day', kind='number', ...low=3, ...)]
@@ -65,7 +63,7 @@ def _conjuncts(expression: pl.Expr) -> Iterator[pl.Expr]:
 
 
 def _condition(part: pl.Expr, types: Mapping[str, pl.DataType]) -> Condition | None:
-    """Return the condition of one comparison, None if it is no plain one."""
+    """Return the condition of one comparison, None if it is not a plain one."""
     node, inputs = read_tree(part), part.meta.pop()[::-1]
     if (
         node.kind == "operator" and node.word in _MIRRORED and node.inputs[0].kind == "literal"
@@ -95,7 +93,7 @@ def _condition(part: pl.Expr, types: Mapping[str, pl.DataType]) -> Condition | N
 
 
 def _missing(node: Node) -> tuple[Node, bool] | None:
-    """Return of what a function says that it is null, or that it is not; None if it is no such function."""
+    """Return the node that a function tests for null, and whether null passes; None if it is no such function."""
     if node.kind != "function" or not node.inputs:
         return None
     if node.word == "not" and (inner := _missing(node.inputs[0])) is not None:
@@ -155,7 +153,7 @@ def _values(literal: pl.Expr) -> pl.Series:
 
 
 def _comparable(values: pl.Series, dtype: pl.DataType) -> tuple[str, tuple[Any, ...]] | None:
-    """Return values as a column of this type compares them; None where types do not surely agree."""
+    """Return values as a column of this type compares them; None if types may not agree."""
     if not 0 < len(values) <= _MOST or not _as_fine(values.dtype, dtype):
         return None
     read = [_read(value, dtype) for value in values.to_list()]
@@ -225,9 +223,9 @@ def read_public(
 ) -> pl.Expr:
     """Return an expression that reads one row at a time and only public columns; the name of one stands for itself.
 
-    `known` are the public columns, if possible with their types, which permit more expressions; `refusal` is about all
-    others. `never_fails` refuses expressions that may fail at a value: where the secret is which rows there are, an
-    error would reveal a row.
+    `known` are the public columns, if possible with their types, which permit more expressions. `refusal` is about all
+    others. `never_fails` refuses expressions that may fail at a value: if the existence of rows is secret, an error
+    would reveal a row.
 
     >>> read_public(pl.col("hour").dt.hour() >= 6, {"hour"}, never_fails=True).meta.root_names()
     ['hour']
@@ -255,7 +253,7 @@ def public_words(expression: pl.Expr) -> str:
 
 
 def identity(expression: pl.Expr) -> str:
-    """Return a text that expressions share only if they are the same, literal values and all.
+    """Return a text that identifies an expression, with all its literal values.
 
     >>> identity(pl.col("day") == 3) == identity(pl.col("day") == 4)
     False
@@ -281,9 +279,9 @@ def _check_columns(tree: Node, known: Collection[str], refusal: Refusal | None) 
 
 
 def _check_order(tree: Node, types: Types) -> None:
-    """Refuse minima and maxima of what may be Categorical: their order depends on the rows that were read before.
+    """Refuse minima and maxima of possible Categoricals: their order depends on the rows that were read before.
 
-    One part that is surely a number or a time is enough: Polars puts no Categorical beside it.
+    One part that is surely a number or a time is enough: Polars never compares a Categorical with it.
     """
     for node in tree.walk():
         if node.kind == "function" and FUNCTIONS[node.word].in_order:

@@ -1,9 +1,7 @@
 """The tree of a Polars expression, as Polars serializes it, and the errors that refuse a part of it.
 
-The tree of a Polars expression, as Polars serializes it; every node that is not known here is refused.
-
-`meta.is_row_separable()` is not enough: it accepts `x - x.mean()`. So only the nodes below are accepted; all others are
-refused by name, as is whatever a later Polars writes differently.
+Only the nodes below are accepted. All others are refused by name, and so is whatever a later Polars writes differently.
+`meta.is_row_separable()` is not enough: it accepts `x - x.mean()`.
 """
 
 import json
@@ -124,7 +122,7 @@ def _spelled(written: Any) -> tuple[str, Any]:
 
 
 def refusal(written: Any) -> Refused:
-    """Return the error about a node that is none of those that are read."""
+    """Return the error about a node that cannot be read."""
     entries: dict[str, Any] = (
         cast(dict[str, Any], written) if isinstance(written, dict) else {str(written): None}
     )
@@ -224,10 +222,10 @@ OPERATORS: Final = {
 class Node:
     """A node: `word` is its column, operator, function, data type or name; `value` a literal's value or the options.
 
-    The value of a list or Series is the type of what is in it, that of a datetime its unit and time zone, and that of a
-    cast its options and type. Any other literal that is no finite number, Boolean or text has the value None; its
-    `word` says what it is, and `told` what a person calls it, if it is a time or a list. The names of this class and
-    of its fields are part of what identifies a query (`identity`).
+    The value of a list or Series is the type of its items, that of a datetime its unit and time zone. The value of a
+    cast is its options and type. Any other literal that is no finite number, Boolean or text has the value None: its
+    `word` says what it is. For a time or a list `told` is what a person calls it. The names of this class and of its
+    fields are part of what identifies a query (`identity`).
     """
 
     kind: NodeKind
@@ -435,15 +433,15 @@ def _plain(word: str, value: Any) -> Any:
 
 
 def named(column: str) -> pl.Expr:
-    """Return the column of this very name, even if it looks like a pattern, as '^x.*$' does."""
+    """Return the column of exactly this name, even if it looks like a pattern, as '^x.*$' does."""
     return cs.by_name(column).as_expr()
 
 
 def unsorted(column: str) -> pl.Expr:
-    """Return the column of this very name without the flag that it is sorted; no value is copied.
+    """Return the column of exactly this name without the flag that it is sorted; no value is copied.
 
-    Frames and files can set it, and Polars trusts it: it compares by binary search, does not sort, and takes runs for
-    groups. Where the flag is false, one row decides how others are read, and no bound holds for such sums. A struct
+    Frames and files can set the flag, and Polars trusts it: it compares by binary search, does not sort, and takes runs
+    for groups. If the flag is false, one row decides how others are read, and no bound holds for such sums. A struct
     keeps the values of its fields and not their flags.
 
     >>> frame = pl.DataFrame({"x": pl.Series([2, 1]).set_sorted()})

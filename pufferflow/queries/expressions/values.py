@@ -1,15 +1,12 @@
 """φ, a function of the value of one sensitive column, in whole steps of a grid, and as a formula for engines (M13).
 
-φ at a number of an interval as a formula that any engine computes alike: comparisons, one line, one rounding.
+Every measure is a sum of such a φ over rows. Steps are whole, so sums are exact, whatever the order of the rows. The
+width of a step is a power of two, so short binary fractions are met exactly. Other values are rounded to the grid,
+which is part of the query, not of the guarantee.
 
+At a number of an interval φ is a formula that every engine computes identically: comparisons, one line, one rounding.
 All numbers are floats of 64 bits, and every operation is one of these: −, ×, + and comparisons, in the order written.
 They are rounded by IEEE 754 alone, so engines that follow it return the same steps, to the last.
-
-φ, a function of the value of one sensitive column, in whole steps of a grid (M13).
-
-Every measure is a sum of such a φ over rows. Steps are whole, so sums are exact, whatever the order of the rows. The
-width of a step is a power of two, so that short binary fractions are met exactly; others are rounded to the grid, which
-is part of the query, not of the guarantee.
 """
 
 import abc
@@ -43,7 +40,7 @@ class Segment(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Formula:
-    """The first segment that ends after a number, or at it, holds for it; the last one for all that remain.
+    """Segments of φ on an interval: a number takes the first one that ends after it, or at it, otherwise the last.
 
     `square` is the factor of the squared line, None if lines are not squared. Steps are rounded to whole numbers, half
     to even, and never below `low` or above `high`.
@@ -142,7 +139,7 @@ class Weight:
 class Values(abc.ABC):
     """φ on the domain of a column: in units of `unit`, never below `low` and never above `high`.
 
-    `words` are the expression in short, `boolean` says that it is a predicate, `name` is the alias it was given. With a
+    `words` is the expression in short, `boolean` says that it is a predicate, `name` is the alias it was given. With a
     `weight`, φ of each row is multiplied by it before it is added up.
     """
 
@@ -176,7 +173,7 @@ class Values(abc.ABC):
 
     @property
     def graph(self) -> Hashable:
-        """φ at every value, whatever it is called: equal for two only if their sums are equal whatever the rows.
+        """φ at every value, whatever its name: two are equal only if their sums are equal for all rows.
 
         None for 1 everywhere, whose sum is the number of rows.
         """

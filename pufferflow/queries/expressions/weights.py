@@ -1,14 +1,11 @@
 """Public weights: products of a sensitive and of public columns, and the bounds that such an expression declares.
 
-The bounds that an expression of public columns declares of itself: `clip` with numbers, predicates, literals.
-
-Where the secret is which rows there are, weights may not be read to find how large they are. Weights are clipped to
-these bounds, whatever the rows have, so noise depends on the bounds and not on this arithmetic.
-
-Public weights: a product of a function of a sensitive column and of public columns, taken apart.
-
 The public factors are one weight for each row. They go into the sum, not into the domain: φ stays a function of the
 sensitive column alone.
+
+An expression of public columns declares bounds of itself: `clip` with numbers, predicates, literals. If the existence
+of rows is secret, weights may not be read to find how large they are. Weights are clipped to these bounds, whatever the
+rows have, so noise depends on the bounds and not on this arithmetic.
 """
 
 import itertools
@@ -55,7 +52,7 @@ def bounds_of_product(factors: Sequence[tuple[pl.Expr, bool]], types: Types) -> 
 
 
 def bounds_of(node: Node, types: Types) -> Bounds | None:
-    """Return the least and the largest value of an expression as it is written; None if it says nothing of that."""
+    """Return the least and the largest value of an expression as it is written; None if that does not bound it."""
     known = [bounds_of(part, types) for part in node.inputs]
     bounds = None
     match node.kind:
@@ -110,7 +107,7 @@ def _of_function(node: Node, known: Sequence[Bounds | None]) -> Bounds | None:
 
 
 def _clipped(node: Node, known: Sequence[Bounds | None]) -> Bounds | None:
-    """Return the bounds of a value within others: where these are the wrong way round, there are none."""
+    """Return the bounds of a value within others; None if these are the wrong way round."""
     given, *limits = known
     if None in limits:
         return None
@@ -233,7 +230,7 @@ def multiplied(factors: Sequence[tuple[pl.Expr, bool]]) -> pl.Expr:
 
 def _no_product(expression: pl.Expr) -> Refused:
     return Refused(
-        f"{words(read_tree(expression))} is no product of a function of sensitive columns and one of public ones.",
-        allowed="public columns as factors or divisors of the whole expression",
+        f"{words(read_tree(expression))} is not a function of sensitive columns times one of public columns.",
+        allowed="public columns that multiply or divide the whole expression",
         instead='private_sum(pl.col("level") * pl.col("price")); of a sum, each of its terms in a query of its own',
     )

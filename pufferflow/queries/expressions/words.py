@@ -139,7 +139,7 @@ def fitting(tree: Node, types: Types) -> str:
 
 
 def _converted(node: Node, column: str, dtype: pl.DataType) -> str:
-    """Return the other way to compare moments of two zones, which also serves where the literal is a variable."""
+    """Return the other way to compare moments of two zones, which also works if the literal is a variable."""
     if getattr(dtype, "time_zone", None) is None:
         return ""
     zones = [

@@ -106,5 +106,5 @@ def colours(field: str, title: str | None, meanings: Mapping[str, str]) -> Spec:
 
 
 def tooltip(**titles: str) -> list[Spec]:
-    """Return the encoding of what a pointer shows: the titles of fields of text."""
+    """Return the encoding for what a pointer shows: the titles of fields of text."""
     return [{"field": field, "type": "nominal", "title": title} for field, title in titles.items()]

@@ -171,7 +171,7 @@ def _by_name(keys: str, name: str) -> Spec:
 
 
 def _bar_and_dot(bar: Spec, dot: Spec, aside: float = 0.0, group: str = "") -> list[Spec]:
-    """Return bars with dots, moved aside by so many pixels; those of one group if it is named."""
+    """Return bars with dots, moved aside by that many pixels; those of one group if it is named."""
     only = {"transform": [{"filter": {"field": "group", "equal": group}}]} if group else {}
     rule = {"type": "rule", "strokeWidth": 2, "color": FIRST, "xOffset": aside}
     point = {"type": "point", "filled": True, "opacity": 1, "color": FIRST, "xOffset": aside}

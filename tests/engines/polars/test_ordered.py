@@ -275,7 +275,7 @@ def test_what_has_no_place_in_order_is_refused():
         assert "without a position" in refused(pl.DataFrame({"t": values}), ())
     for values in ([4711, 4711], [4711.0, 4711.00000001]):
         text = refused(pl.DataFrame({"t": values, "g": 1}), "g")
-        assert "Two rows of a group have the same order_by: 't', within=['g']" in text
+        assert "Two rows of a group have the same value of order_by: 't', within=['g']" in text
     assert len(patterns(pl.DataFrame({"t": [1, 1], "g": [1, 2]}), "g").distinct) == 1
     assert "rows before the start" in refused(pl.DataFrame({"t": [-4711, 1]}), (), period=None)
     assert "rows before the start" in refused(

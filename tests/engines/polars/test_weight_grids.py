@@ -13,5 +13,5 @@ from pufferflow.engines.weighted_rows import WeightGrid
 def test_weights_beyond_the_grid_are_refused(weight):
     grid = WeightGrid(Fraction(1, 2), 6)
     assert grid.steps(np.array([3.0, -3.0, 0.5])).tolist() == [6, -6, 1]
-    with pytest.raises(pf.SourceError, match="other weights than when it was planned"):
+    with pytest.raises(pf.SourceError, match="other weights than when the plan was made"):
         grid.steps(np.array([1.0, weight]))

@@ -82,14 +82,14 @@ def test_every_value_is_in_one_class_and_edges_belong_to_the_class_they_begin(ed
     ("domain", "edges", "problem"),
     [
         (Interval(0, 1), None, "no classes of its own"),
-        (Interval(0, 1), [], "no list of numbers"),
-        (Interval(0, 1), "01", "no list of numbers"),
-        (Interval(0, 1), 3, "no list of numbers"),
+        (Interval(0, 1), [], "not a list of numbers"),
+        (Interval(0, 1), "01", "not a list of numbers"),
+        (Interval(0, 1), 3, "not a list of numbers"),
         (Interval(0, 1), [0, 0, 1], "do not grow"),
         (Interval(0, 1), [1, 0], "do not grow"),
         (Interval(0, 1), [0, float("nan")], "an edge of bins is nan"),
         (Interval(0, 1), [0, "1"], "an edge of bins is of type str"),
-        (read_domain([0, 1]), [0, 1], "values are listed"),
+        (read_domain([0, 1]), [0, 1], "domain is a list of values"),
     ],
 )
 def test_bins_that_are_none_are_misuse(domain, edges, problem):

@@ -482,7 +482,9 @@ def test_bad_input_is_refused(name):
 def test_other_engines_are_refused():
     """Rows of a database do not come by here, and its random numbers are no secret bits."""
     rows = rows_of().plan(pf.Pure(1.0)).mechanism.row_by_row
-    with pytest.raises(pf.Refused, match=r"Rows of duckdb 1\.4 one by one.*numbers are not secret"):
+    with pytest.raises(
+        pf.Refused, match=r"Rows of duckdb 1\.4 cannot be published.*numbers are not secret"
+    ):
         rows.check(RemoteEngine(types.SimpleNamespace(name="duckdb", version="1.4")))
 
 
