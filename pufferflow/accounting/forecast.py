@@ -37,7 +37,7 @@ from pufferflow.accounting.reserved import (
 from pufferflow.accounting.rules.additive import columns_of, sets_of
 from pufferflow.accounting.rules.autoregression import Movements, RepeatedRelease
 from pufferflow.accounting.rules.base import UnitReleases, from_pure
-from pufferflow.accounting.rules.choice import RARE, RULES, RuleTotal, first_near_least
+from pufferflow.accounting.rules.choice import RARE, RULES, RuleTotal
 from pufferflow.accounting.rules.single_rows import SingleRowsRule, turns_until_endless
 from pufferflow.accounting.running_total import added_alone
 from pufferflow.core.errors import Refused, UsageError
@@ -574,7 +574,7 @@ class ScheduledReleases:
             if (value := rule.endless(releases)) is not None
         ]
         if proven:
-            value, name, _ = first_near_least(proven)
+            value, name, _ = min(proven, key=lambda total: total.value)
             note = NO_REST if math.isinf(value) else ""
             return from_pure(value * (1 + _RTOL), account.kind), name, note
         turns = (

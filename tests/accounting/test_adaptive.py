@@ -89,16 +89,23 @@ def test_an_account_is_opened_with_a_part_of_delta_for_keys(tmp_path):
     limit = pf.Approx(1.0, 1e-6)
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.open("half", THERE, limit=limit).keys_delta == 5e-7
-        account = ledger.open("most", THERE, limit=limit, keys_delta=9e-7)
+        account = ledger.open("most", THERE, dataset="most", limit=limit, keys_delta=9e-7)
         assert account.keys_delta == 9e-7
         assert "9e-07 is for keys" in account.explain()
-        assert ledger.open("most", THERE, limit=limit).keys_delta == 9e-7
+        assert ledger.open("most", THERE, dataset="most", limit=limit).keys_delta == 9e-7
         with pytest.raises(pf.UsageError, match=r"keys_delta \(9e-07\)"):
-            ledger.open("most", THERE, limit=limit, keys_delta=1e-7)
-        assert ledger.open("none", THERE, limit=limit, keys_delta=0.0).keys_delta == 0
+            ledger.open("most", THERE, dataset="most", limit=limit, keys_delta=1e-7)
+        assert (
+            ledger.open("none", THERE, dataset="none", limit=limit, keys_delta=0.0).keys_delta == 0
+        )
         assert ledger.open("levels", LEVELS, limit=limit).keys_delta == 0
-        assert ledger.open("variation", THERE, limit=pf.Tv(0.3)).keys_delta == 0
-        assert ledger.open("some", THERE, limit=pf.Tv(0.3), keys_delta=0.01).keys_delta == 0.01
+        assert (
+            ledger.open("variation", THERE, dataset="variation", limit=pf.Tv(0.3)).keys_delta == 0
+        )
+        assert (
+            ledger.open("some", THERE, dataset="some", limit=pf.Tv(0.3), keys_delta=0.01).keys_delta
+            == 0.01
+        )
         assert "for keys" not in ledger.account("levels").explain()
         for wrong in (2e-6, -1e-9, math.nan, "half"):
             with pytest.raises(pf.UsageError, match="keys_delta"):

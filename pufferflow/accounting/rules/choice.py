@@ -40,7 +40,6 @@ _METERS: dict[Divergence, tuple[str, ...]] = {
     Divergence.CONCENTRATED: ("zcdp",),
     Divergence.GAUSSIAN: ("gaussian",),
 }
-_NEAR = 1e-7
 _SPARE = 2.0**-16
 """The part of δ for distant rows that cross a step of the grid."""
 
@@ -110,17 +109,7 @@ def least(
                 _sum(_by(meter, TRANSLATION, replace(releases, spare=spare), counted), more), RARE
             )
         )
-    return first_near_least(totals)
-
-
-def first_near_least(totals: Sequence[RuleTotal]) -> RuleTotal:
-    """Return the first total that is not above the least, except for rounding: simpler rules come first.
-
-    >>> first_near_least([RuleTotal(math.inf, "no rule"), RuleTotal(0.5, "simple"), RuleTotal(0.5 - 1e-12, "long")])
-    RuleTotal(value=0.5, rule='simple', adaptive=True)
-    """
-    most = min(total.value for total in totals) * (1 + _NEAR)
-    return next(total for total in totals if total.value <= most)
+    return min(totals, key=lambda total: total.value)
 
 
 def _of_cutting(spare: float, kind: GuaranteeFamily) -> float:

@@ -1,8 +1,8 @@
 """Releases along one Markov chain whose sums have known laws inside their windows, with messages between (M62).
 
 The windows are cut out of the sequence: those that overlap form one part. A part has a way for each pattern of groups:
-the rows of a group that its releases select, with their cells. The noisy sums of these rows have a law that is known
-exactly, and it is often far less than what their exposures add up to. Parts without such laws have exposures alone.
+the rows of a group that its releases select, with their cells. The law of the noisy sums of these rows is known
+exactly. It often reveals far less than their exposures add up to. Parts without such laws have exposures alone.
 """
 
 import math
@@ -40,6 +40,8 @@ _MOST_WINDOWS = 4_000
 _MOST_ROWS = 8_000_000
 _MOST_LOSS = 1e6
 _FINEST = 4_096
+_MARGIN = 1e-9
+"""Where row exposures say as much as laws, as for two states that stay, the simpler rule is to carry the total."""
 
 
 @final
@@ -65,7 +67,7 @@ class WindowsRule(CompositionRule):
         if parts is None:
             return math.inf
         rows = parts[-1].end - parts[0].first
-        return leak_of_parts(chain, parts, secrets_along(releases, begin, rows))
+        return leak_of_parts(chain, parts, secrets_along(releases, begin, rows)) * (1 + _MARGIN)
 
     def endless(self, releases: UnitReleases) -> float | None:
         """Return the loss of windows that are repeated without end, from a fixed point of their messages."""
@@ -96,12 +98,13 @@ class WindowsRule(CompositionRule):
         if parts is None or turn is None:
             return math.inf
         moved = [ChainPart(part.first + start - begin, part.ways) for part in turn]
-        return endless_leak_of_parts(
+        total = endless_leak_of_parts(
             replace(chain, order=chain.order[:period]),
             parts,
             moved,
             secrets_along(releases, begin, 0),
         )
+        return total * (1 + _MARGIN)
 
 
 def _along(releases: UnitReleases, costs: Sequence[Cost]) -> bool:

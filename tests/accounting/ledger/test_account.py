@@ -119,7 +119,7 @@ def test_any_printable_name_will_do(ledger):
         "'; DROP TABLE pufferflow_events; --",
         '"quoted" \\ %s :x',
     ):
-        account = ledger.open(name, SCENARIO, limit=pf.Pure(1.0))
+        account = ledger.open(name, SCENARIO, limit=pf.Pure(1.0), dataset=name)
         release(account, ready(), name)
         assert ledger.account(name).history()[0].release_id == name
     assert len(ledger.accounts()) == 4
@@ -262,7 +262,7 @@ def test_a_new_prior_after_releases_needs_the_declaration_that_no_answer_decided
     later = ledger.replace_prior("power", OTHER_PRIOR, regardless_of_answers=True)
     kept = later.reserve(ready(scenario=OTHER_PRIOR), "after")
     assert "declared that no answer decided" in kept.certified(before.certificate).notes[-1]
-    unused = ledger.open("unused", SCENARIO, limit=pf.Pure(3.0))
+    unused = ledger.open("unused", SCENARIO, limit=pf.Pure(3.0), dataset="unused")
     assert unused.scenarios == (SCENARIO,)
     assert ledger.replace_prior("unused", OTHER_PRIOR).scenarios == (SCENARIO, OTHER_PRIOR)
 

@@ -230,7 +230,8 @@ def test_no_design_where_other_outputs_could_use_the_same_delta(tmp_path):
     one = pf.protect(pl.DataFrame({"on": [1]}), scenario).private_sum("on")
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         noisy, fresh = (
-            ledger.open(name, scenario, limit=pf.Approx(1.0, 0.31)) for name in ("noisy", "fresh")
+            ledger.open(name, scenario, limit=pf.Approx(1.0, 0.31), dataset=name)
+            for name in ("noisy", "fresh")
         )
         one.plan(pf.Pure(1.0)).release(noisy)
         with pytest.raises(

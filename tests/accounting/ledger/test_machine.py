@@ -40,14 +40,14 @@ class Machine(RuleBasedStateMachine):
     @rule(name=NAMES)
     def open(self, name):
         at = self.model.setdefault(name, [0, {}])[0]
-        self.turn().open(name, SCENARIOS[at], limit=pf.Pure(LIMIT))
+        self.turn().open(name, SCENARIOS[at], limit=pf.Pure(LIMIT), dataset=name)
 
     @rule(name=NAMES)
     def open_another_way(self, name):
         if name in self.model:
             other = SCENARIOS[1 - self.model[name][0]]
             with pytest.raises(pf.UsageError, match="exists and has another prior"):
-                self.turn().open(name, other, limit=pf.Pure(LIMIT))
+                self.turn().open(name, other, limit=pf.Pure(LIMIT), dataset=name)
 
     @precondition(lambda self: self.model)
     @rule(name=NAMES, one=IDS, epsilon=EPSILONS, dies=st.booleans(), newest=st.booleans())

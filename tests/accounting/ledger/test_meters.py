@@ -61,7 +61,7 @@ def test_a_release_about_no_row_does_not_choose(prior, kind, older, tmp_path, mo
     with pf.Ledger(place) as ledger:
         account, plain = (
             ledger.account("hours"),
-            ledger.open("plain", day.request.scenario, limit=limit),
+            ledger.open("plain", day.request.scenario, limit=limit, dataset="others"),
         )
         assert account.spent().epsilon == 0
         assert account.remaining(day) == plain.remaining(day)

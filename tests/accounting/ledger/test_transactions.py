@@ -72,7 +72,7 @@ def test_what_is_not_kept_is_nowhere(account, monkeypatch, failure):
 
 def test_names(ledger, account):
     """Names that look alike are one; outer blanks are refused; who asks for another is given those that exist."""
-    ledger.open("pow\u00e9r", SCENARIO, limit=pf.Pure(1.0))
+    ledger.open("pow\u00e9r", SCENARIO, limit=pf.Pure(1.0), dataset="other homes")
     assert ledger.account("powe\u0301r").name == "pow\u00e9r"
     for name in ("power ", " power"):
         with pytest.raises(pf.UsageError, match="blanks at its ends"):

@@ -24,7 +24,7 @@ def filled(address):
         account.reserve(ready(0.5), "b")
         ledger.replace_prior("power", OTHER_PRIOR, regardless_of_answers=True)
         release(account, ready(scenario=OTHER_PRIOR), "c")
-        ledger.open("water", SCENARIO, limit=pf.Pure(1.0))
+        ledger.open("water", SCENARIO, limit=pf.Pure(1.0), dataset="water")
         return address, ledger.head()
 
 
