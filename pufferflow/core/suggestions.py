@@ -301,6 +301,16 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         DataFrame__LazyFrame__scan_parquet__read_csv="pf.protect(pl.scan_parquet(path), scenario), with Polars",
         Markov="pf.MarkovChain",
         account__Session__Context='pf.Ledger("ledger.db").open("power", scenario, limit=pf.Pure(3.0))',
+        QueryBuilder__query_builder="pf.protect(frame, scenario).group_by(…).private_sum(…)",
+        PureDPBudget__loss_of__max_divergence="pf.Pure(1.0)",
+        RhoZCDPBudget__zero_concentrated_divergence="pf.Zcdp(0.5)",
+        ApproxDPBudget__fixed_smoothed_max_divergence="pf.Approx(1.0, 1e-6)",
+        KeySet__keyset='batch.group_by("town", keys=["A", "B"])',
+        unit_of__AddOneRow__AddMaxRows__AddRowsWithID__MaxRowsPerID=(
+            'pf.Presence("person", rows=10), or within="person"'
+        ),
+        dp__prelude__t__m="pf.protect(frame, scenario): there are no constructors to chain",
+        BudgetAccountant__PrivacyAccountant='pf.Ledger("ledger.db").open("power", scenario, limit=pf.Pure(3.0))',
     ),
 }
 """Attributes elsewhere, by the class here that lacks them."""

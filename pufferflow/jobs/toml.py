@@ -15,6 +15,12 @@ from pufferflow.core.errors import PufferflowError, UsageError
 from pufferflow.core.suggestions import nearest
 
 T = TypeVar("T")
+_TYPED = {
+    ("limit", "Expected `object`, got `float`"): "limit = { epsilon = 2.0 }",
+    ("limit", "Expected `object`, got `int`"): "limit = { epsilon = 2.0 }",
+    ("epsilon", "Expected `float`, got `str`"): "epsilon = 1.0, without quotation marks",
+}
+"""What was meant by values of another type, by the key and the problem."""
 _STARTER = "the one that `pufferflow job init` writes, which runs"
 _RENAMED = {
     "floor": 'row_privacy = true where it was "row", row_privacy = false where it was "none"'
@@ -186,7 +192,8 @@ def _not_valid(error: msgspec.ValidationError, kind: type, text: str, name: str)
     )  # TOML has no null
     allowed, given = _allowed_at(path, kind), _UNLISTED.search(problem)
     near = nearest(given["value"], allowed.split(", ")) if given else []
-    instead = f'{key.rpartition(".")[2]} = "{near[0]}"' if near else _STARTER
+    last = key.rpartition(".")[2]
+    instead = f'{last} = "{near[0]}"' if near else _TYPED.get((last, problem), _STARTER)
     return UsageError(f"{where}: {key}: {problem}.", allowed=allowed, instead=instead)
 
 

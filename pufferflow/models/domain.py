@@ -195,7 +195,9 @@ class Interval(Domain, kind="interval"):
         edges = sorted(
             {self.low * (1 - share) + self.high * share for share in (0, 0.25, 0.5, 0.75, 1)}
         )
-        return f"bins=[{', '.join(map(in_few_digits, edges))}]"
+        brief = [f"{edge:.6g}" for edge in edges]
+        distinct = len(set(brief)) == len(brief)
+        return f"bins=[{', '.join(brief if distinct else map(in_few_digits, edges))}]"
 
     def describe(self) -> str:
         return f"a number from {self.low:g} to {self.high:g}{', or missing' if self.skips else ''}"

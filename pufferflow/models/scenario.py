@@ -501,10 +501,14 @@ class Scenario(InNotebooks):
             duration = (
                 "1h" if self.step == 1 else step_in_words(self.step * 10**9)
             )  # a number may count seconds
+            instead = f'step="{duration}"' if dtype.is_temporal() else "step=1"
+            if dtype == pl.String:
+                read = "str.to_datetime()" if self.timed else "cast(pl.Int64)"
+                instead = f'frame.with_columns(pl.col("{self.order_by}").{read})'
             raise UsageError(
-                f"The column {self.order_by!r} of type {type_name(dtype)} counted in steps of {self.step_in_words}.",
+                f"The column {self.order_by!r} of type {type_name(dtype)} has no steps of {self.step_in_words}.",
                 allowed="a date or time with a step such as '1h', or a number with a step such as 1",
-                instead=f'step="{duration}"' if dtype.is_temporal() else "step=1",
+                instead=instead,
             )
 
     def _without_priors(self) -> dict[str, Any]:

@@ -34,10 +34,13 @@ class Judged:
 
     @property
     def text(self) -> str:
-        """The size of the noise."""
+        """The size of the noise, and the difference by which it was judged."""
         if self.half is None:
             return "has an error bar that depends on the numbers"
-        return f"± {plain(self.half, 3)} in 19 of 20 cases"
+        size = f"± {plain(self.half, 3)} in 19 of 20 cases"
+        if not self.word or self.signal is None:
+            return size
+        return f"{size}, judged by a difference of {plain(self.signal, 3)} in the answer"
 
 
 def judged(verdict: Verdict) -> Judged:
@@ -67,6 +70,7 @@ def outputs_in_words(
             known[name].colour,
             known[name].word,
             half if half is not None else known[name].half,
+            known[name].signal,
         )
         if name in known
         else Judged(name, half=half)

@@ -139,3 +139,46 @@ def test_a_problem_is_never_reworded(batch):
     with pytest.raises(pf.UsageError) as caught:
         batch.private_sum("level")
     assert "'level'" in caught.value.problem
+
+
+def refusal_of(call):
+    with pytest.raises((pf.UsageError, AttributeError)) as refused:
+        call()
+    return refused.value.instead
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("PureDPBudget", "pf.Pure"),
+        ("KeySet", "keys="),
+        ("unit_of", "pf.Presence"),
+        ("dp", "pf.protect"),
+    ],
+)
+def test_names_of_other_libraries_lead_to_ours(name, instead):
+    assert instead in refusal_of(lambda: getattr(pf, name))
+
+
+def test_habits_get_the_line_to_type():
+    """Times as text, a word of pandas for missing values, an account in the place of a guarantee, a plain accuracy."""
+    rows = pl.DataFrame({"time": ["2024-01-01T00:00"], "on": [1]})
+    chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+    scenario = pf.Scenario(pf.Secret("on", [0, 1]), chain, order_by="time", step="1h")
+    assert "str.to_datetime()" in refusal_of(lambda: pf.protect(rows, scenario))
+    words = refusal_of(lambda: pf.Secret("kw", pf.Interval(0, 9.2), missing="drop"))
+    assert words == 'missing="skip"'
+    batch = pf.protect(rows, pf.Scenario(pf.Secret("on", [0, 1]), pf.Independent())).private_sum(
+        "on"
+    )
+    assert refusal_of(lambda: batch.plan(accuracy=0.1)) == "pf.Within(0.1)"
+    interval = pf.Scenario(pf.Secret("kw", pf.Interval(0, 9.2)), pf.Independent())
+    kilowatts = pf.protect(pl.DataFrame({"kw": [1.0]}), interval)
+    assert refusal_of(lambda: kilowatts.private_histogram("kw")) == "bins=[0, 2.3, 4.6, 6.9, 9.2]"
+
+
+def test_an_account_in_the_place_of_a_guarantee(tmp_path):
+    scenario = pf.Scenario(pf.Secret("on", [0, 1]), pf.Independent())
+    account = pf.Ledger(tmp_path / "a.db").open("a", scenario, limit=pf.Pure(3.0))
+    batch = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on")
+    assert "account=account" in refusal_of(lambda: batch.release(account, epsilon=0.2))

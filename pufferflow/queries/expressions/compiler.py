@@ -164,7 +164,7 @@ def _listed(names: "Mapping[str, Domain] | tuple[str, ...]") -> str:
     return ", ".join(some) + (", …" if len(names) > 6 else "")
 
 
-_ALLOWED: Final = "growing numbers"
+_ALLOWED: Final = "the edges of its classes, as growing numbers"
 _ONE: Final = Line(Fraction(1))
 _NOTHING: Final = Line(ZERO)
 Numbers = Sequence[float] | np.ndarray[Any, np.dtype[Any]] | pl.Series

@@ -5,7 +5,7 @@ A guarantee or an accuracy (`Within`), and the choices of noise, bound, shares a
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypedDict, final
+from typing import Final, TypedDict, cast, final
 
 from pufferflow.calibration.calibrate import Bounds, read_kind
 from pufferflow.core.errors import UsageError
@@ -153,7 +153,9 @@ def read_promise(
             raise UsageError(
                 "Both a guarantee and an epsilon are given.",
                 allowed="one of them",
-                instead="plan(pf.Pure(1.0))",
+                instead="release(account=account, epsilon=1.0)"
+                if hasattr(guarantee, "spent")
+                else "plan(pf.Pure(1.0))",
             )
         guarantee = Pure(epsilon)
     if accuracy is not None:
@@ -163,7 +165,9 @@ def read_promise(
                 allowed="an accuracy with a kind of guarantee (pf.Pure, if left out), or a guarantee alone",
                 instead="plan(pf.Renyi.of(alpha=4), accuracy=pf.Within(5))",
             )
-        instance(accuracy, Within, "accuracy", allowed="pf.Within(error)", instead="pf.Within(5)")
+        number = isinstance(cast(object, accuracy), int | float)
+        instead = f"pf.Within({accuracy})" if number else "pf.Within(5)"
+        instance(accuracy, Within, "accuracy", allowed="pf.Within(error)", instead=instead)
         return read_kind(Pure if guarantee is None else guarantee)
     if not isinstance(guarantee, Guarantee):
         raise _no_promise(guarantee)
