@@ -526,11 +526,8 @@ def _missing(given: object, domain: Domain) -> Label:
         return MISSING
     if given is None:
         return domain.points[0]
-    if (
-        isinstance(given, str)
-        and not domain.skips
-        and not any(isinstance(one, str) for one in domain.points)
-    ):
+    plain = not (domain.skips or isinstance(domain, Product))
+    if isinstance(given, str) and plain and not any(isinstance(one, str) for one in domain.points):
         raise UsageError(
             f"missing is {quoted(given)}.",
             allowed='a value of the domain, or "skip", which leaves missing values out',

@@ -29,7 +29,8 @@ class Referee:
 
     def __init__(self, scenario, limit, **options):
         self.limit, self._known = limit, {}
-        self._account = _ledger().open(f"game {next(_NAMES)}", scenario, limit=limit, **options)
+        name = f"game {next(_NAMES)}"
+        self._account = _ledger().open(name, scenario, limit=limit, dataset=name, **options)
 
     def admits(self, path):
         """Say whether the account lets all of these releases through, one after another."""
@@ -98,8 +99,9 @@ class LedgerReferee:
 
     def account(self, path):
         """Return an account with all of these releases; None if it refuses one."""
+        name = f"game {next(_NAMES)}"
         account = _ledger().open(
-            f"game {next(_NAMES)}", self._scenario, limit=self._limit, **self._options
+            name, self._scenario, limit=self._limit, dataset=name, **self._options
         )
         try:
             for release in path:
