@@ -164,3 +164,32 @@ def test_the_first_row_of_sequences():
     totals = [pf.compose(plans[:count], scenario).total for count in (1, 2, 3)]
     assert totals == sorted(totals)
     assert totals[2] <= totals[0] + 0.5
+
+
+def test_a_reservation_of_an_earlier_version_is_completed(tmp_path, monkeypatch):
+    """A process of an earlier version died between the charge and the answer: its stored cost has no patterns."""
+    scenario, frame = scenario_of(ALTERNATE), rows_of(12)
+    account = pf.Ledger(tmp_path / "a.db").open("a", scenario, limit=pf.Pure(20.0))
+    with monkeypatch.context() as before:
+        before.setattr("pufferflow.release.planning.cost._patterns", lambda *_: ())
+        account.reserve(plan_of(frame, scenario, 6.0, 0, 12), "crashed")
+    spent = account.spent()
+    plan = plan_of(frame, scenario, 6.0, 0, 12)
+    assert plan.cost.shape.rows.patterns
+    release = plan.release(account, id="crashed")
+    assert account.spent() == spent
+    assert account.find("crashed") is not None
+    assert release.frame.height == 1
+
+
+@pytest.mark.parametrize("initial", [[1.0, 0.0], "stationary", "free"])
+def test_no_finite_total_passes_the_endless_one(initial, tmp_path):
+    """Where sequences start elsewhere than at rest, later turns have other laws than the first."""
+    chain = pf.MarkovChain([[0.95, 0.05], [0.01, 0.99]], initial=initial)
+    secret = pf.Secret("on", domain=[0, 1], missing=0)
+    scenario = pf.Scenario(secret, chain, order_by="t", start=0)
+    frame = rows_of(60)
+    plans = [plan_of(frame, scenario, 1.0, at, at + 3) for at in range(0, 60, 3)]
+    account = pf.Ledger(tmp_path / "a.db").open("a", scenario, limit=pf.Pure(100.0))
+    finite = pf.compose(plans, scenario).total
+    assert finite <= account.forecast(plans[0], every=3).total

@@ -183,7 +183,8 @@ class ReservationRequest:
             return stored.certificate.asks_as(self.certificate)
         queries = tuple(query.query for query in self.certificate.queries)
         return agree(
-            (event.promise, event.asked, cost), (self.certificate.promise, queries, self.cost)
+            (event.promise, event.asked, cost),
+            (self.certificate.promise, queries, self.cost.as_known_to(cost)),
         )
 
     def _refusal(self, reader: Reader, total: Composed) -> LimitReached:

@@ -77,7 +77,7 @@ class WindowsRule(CompositionRule):
         costs, every = [*spent, schedule.cost], schedule.steps
         low, high = schedule.cost.window
         period = releases.prior.period if isinstance(releases.prior, ChainPrior) else None
-        if not (_along(releases, costs) and isinstance(releases.scenario.secret, Secret)):
+        if not (_along(releases, costs) and _repeats(releases)):
             return None
         if period is None or not every or high - low > every:
             return math.inf
@@ -105,6 +105,12 @@ class WindowsRule(CompositionRule):
             secrets_along(releases, begin, 0),
         )
         return total * (1 + _MARGIN)
+
+
+def _repeats(releases: UnitReleases) -> bool:
+    """Return whether every row is a secret, and laws repeat from the first row on, as later turns need."""
+    settled = isinstance(releases.prior, ChainPrior) and releases.prior.repeats is not None
+    return settled and isinstance(releases.scenario.secret, Secret)
 
 
 def _along(releases: UnitReleases, costs: Sequence[Cost]) -> bool:

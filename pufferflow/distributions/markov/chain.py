@@ -122,6 +122,7 @@ def tile(places: Indices, length: int) -> Indices:
 
 
 _MODERATE = 300.0
+_NEAR_END = 5.0
 _MANY_STATES = 10
 _MOST_STATES = 24
 ROUNDING = 1e-12
@@ -147,16 +148,17 @@ class Steps:
     coarse: bool = False
 
     @cached_property
-    def _first_of_two(self) -> list[tuple[float, float] | None]:
-        """The probability that the first of two states follows each; None where a step has more states or laws."""
+    def _two_rows(self) -> list[tuple[float, float, float, float] | None]:
+        """The laws of two states after each of them; None where a step has more states or laws."""
         whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
         both = np.asarray(self.sources.all(axis=1)) & np.asarray(self.targets.all(axis=1))
-        firsts: list[tuple[float, float]] = [
-            (float(rows[0, 0, 0]), float(rows[1, 0, 0])) for rows in self.rows
+        laws: list[tuple[float, float, float, float]] = [
+            tuple(float(rows[state, 0, after]) for state in (0, 1) for after in (0, 1))
+            for rows in (self.rows if whole else ())
         ]
         return [
-            pair if whole and possible else None
-            for pair, possible in zip(firsts, both.tolist(), strict=True)
+            law if possible else None
+            for law, possible in zip(laws or [None] * len(both), both.tolist(), strict=True)
         ]
 
     @cached_property
@@ -167,9 +169,9 @@ class Steps:
     def send(self, which: int, limits: Floats) -> Floats:
         """Return g_P(D), rounded up: the largest log ratio of means of functions within the limits for two states."""
         size = self.rows.shape[1]
-        firsts = self._first_of_two[which] if size == 2 else None
-        if firsts is not None:
-            both = _two_state_message(*firsts, float(limits[0, 1]), float(limits[1, 0]))
+        laws = self._two_rows[which] if size == 2 else None
+        if laws is not None:
+            both = _two_state_message(laws, float(limits[0, 1]), float(limits[1, 0]))
             if both is not None:
                 return np.array([[0.0, both[0]], [both[1], 0.0]])
         message, step = np.zeros((size, size)), self._step(which, limits)
@@ -301,7 +303,7 @@ def _flat_log_ratio(top: Floats, bottom: Floats, widest: float) -> Floats:
 
 
 def _two_state_message(
-    first: float, second: float, up: float, down: float
+    laws: tuple[float, float, float, float], up: float, down: float
 ) -> tuple[float, float] | None:
     """Return g_P(D) of two states in closed form, rounded up; None where e^D is too large for it.
 
@@ -309,7 +311,7 @@ def _two_state_message(
     """
     if max(up, down) > _MODERATE:
         return None
-    logs = [_log_ratio(first, second, end) for end in (up, -down)]
+    logs = [_log_ratio(laws, end) for end in (up, -down)]
     pad = 8 * SAME * min(max(up, down), 1.0)
     widest = max(up, down)
     return min(max(logs) + pad, widest) if max(logs) > 0 else pad, min(
@@ -317,14 +319,15 @@ def _two_state_message(
     )
 
 
-def _log_ratio(first: float, second: float, end: float) -> float:
-    """Return log((1 − p + p·e^end)/(1 − q + q·e^end)), with relative accuracy also near 0 and far below it."""
-    ratio = (
-        (first - second) * math.expm1(end) / ((1 - second) + second * math.exp(end))
-    )  # a sum without cancelling
-    if ratio > -0.5:
-        return math.log1p(ratio)
-    above, below = ((1 - share) + share * math.exp(end) for share in (first, second))
+def _log_ratio(laws: tuple[float, float, float, float], end: float) -> float:
+    """Return log((p₁ + p₀·e^end)/(q₁ + q₀·e^end)), with relative accuracy where `end` is small.
+
+    Far ends need all four probabilities: what is left of 1 says too little about a tiny one.
+    """
+    p0, p1, q0, q1 = laws
+    if abs(end) <= _NEAR_END:
+        return math.log1p((p0 - q0) * math.expm1(end) / (q1 + q0 * math.exp(end)))
+    above, below = p1 + p0 * math.exp(end), q1 + q0 * math.exp(end)
     return math.log(above) - math.log(below) if above > 0 else -math.inf
 
 

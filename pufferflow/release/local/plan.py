@@ -385,7 +385,9 @@ class LocalChannel(SumsMechanism):
     def with_cost(self, reserved: Cost) -> Self:
         """Return the channel; refuse a cost that differs from its own by more than rounding."""
         exposed = Fraction(1) / Fraction(reserved.shape.noise.scale)
-        if not agree(self.cost, reserved) or exposed < Fraction(self.channel.epsilon):
+        if not agree(self.cost.as_known_to(reserved), reserved) or exposed < Fraction(
+            self.channel.epsilon
+        ):
             raise reservation_mismatch()
         return self
 

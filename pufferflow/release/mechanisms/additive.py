@@ -233,7 +233,7 @@ class AdditiveNoise(SumsMechanism):
     def with_cost(self, reserved: Cost) -> Self:
         if reserved == self.cost:
             return self
-        if not agree(self.cost, reserved):
+        if not agree(self.cost.as_known_to(reserved), reserved):
             raise reservation_mismatch()
         noise = self.noise.charged_as(reserved.shape)
         if noise is None:

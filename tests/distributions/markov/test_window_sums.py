@@ -221,3 +221,13 @@ def test_windows_beyond_reach_count_by_their_rows(rows, states, loss):
     assert way.sums.along(chain, 0) is None
     alone = leak_of_parts(chain, [ChainPart(0, [way])], Secrets(all_pairs(states)))
     assert alone == pytest.approx(loss * (states - 1), rel=1e-6)
+
+
+def test_a_tiny_transition_keeps_its_digits():
+    """Messages of two states took 3e-16 for what is left of 1, and were .1 too small at an epsilon of 60."""
+    tiny = 3e-16
+    kernels = np.array([[[1 - tiny, tiny], [0.5, 0.5]]])
+    chain = Chain(kernels, np.zeros(1, dtype=np.intp), np.array([[0.5, 0.5]]))
+    sums = [way_of([NoisySum(np.array([[0, 1]]), 60.0)]) for _ in range(2)]
+    parts = [ChainPart(0, [sums[0]]), ChainPart(1, [sums[1]])]
+    assert leak_of_parts(chain, parts, Secrets(all_pairs(2))) >= 95.0496
