@@ -21,6 +21,7 @@ from pufferflow.accounting.forecast import Every, ScheduledReleases, alike, read
 from pufferflow.accounting.ledger.reader import Entry
 from pufferflow.accounting.ledger.state import AccountState
 from pufferflow.accounting.rules.additive import CouplingRule
+from pufferflow.accounting.rules.windows import WindowsRule
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.validate import finite_number
 from pufferflow.models.priors.base import Prior
@@ -44,6 +45,10 @@ _UNKNOWN: Final = "no forecast: no two releases of one kind show how often they 
 _IRREGULAR: Final = "no forecast: no filter shows how far apart the releases of one kind are"
 _SAME: Final = "the forecast repeats the same query: no filter separates the rows of one release from those of others"
 _LEAST: Final = 2
+_WINDOWS: Final = (
+    "Each window counts by the law of its whole sum, which may reveal less about a row than its terms do. "
+    "What windows reveal about rows of others travels along the chain."
+)
 _UNITS: Final = (
     ("d", 86_400_000_000_000),
     ("h", 3_600_000_000_000),
@@ -221,7 +226,7 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
             "Forgetting along the chain is not counted, as the noise has no pure loss or rows have no common clock. "
             f"So every release adds what it reveals if {group} change all at once (group privacy)."
         )
-    return _remembered(scenario, belief)
+    return _WINDOWS if rule == WindowsRule.name else _remembered(scenario, belief)
 
 
 def _remembered(scenario: Scenario, belief: Prior) -> str:

@@ -40,6 +40,8 @@ _MOST_WINDOWS = 4_000
 _MOST_ROWS = 8_000_000
 _MOST_LOSS = 1e6
 _FINEST = 4_096
+_MOST_SUMS = 12
+"""More sums have too many values together, even if each has two."""
 _MARGIN = 1e-9
 """Where row exposures say as much as laws, as for two states that stay, the simpler rule is to carry the total."""
 
@@ -219,7 +221,7 @@ def _of_patterns(costs: Sequence[Cost], runs: Sequence[Runs], low: int, high: in
     sums = list[NoisySum]()
     for cost, own in zip(costs, runs, strict=True):
         found = _sums(cost.shape, own, cost.offset - low, high - low)
-        if found is None:
+        if found is None or len(sums) > _MOST_SUMS:
             return Way(_exposures(costs, runs, low, high))
         sums += found
     whole = WindowSums(tuple(sums)) if sums else None

@@ -153,7 +153,10 @@ class Steps:
         whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
         both = np.asarray(self.sources.all(axis=1)) & np.asarray(self.targets.all(axis=1))
         laws: list[tuple[float, float, float, float]] = [
-            tuple(float(rows[state, 0, after]) for state in (0, 1) for after in (0, 1))
+            (
+                *(float(rows[0, 0, 0]), float(rows[0, 0, 1])),
+                *(float(rows[1, 0, 0]), float(rows[1, 0, 1])),
+            )
             for rows in (self.rows if whole else ())
         ]
         return [

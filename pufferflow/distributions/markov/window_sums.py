@@ -80,7 +80,7 @@ class WindowSums:
     def few(self) -> bool:
         """Whether the laws inside the window can be computed, in time and within floats."""
         points, states = math.prod(self.shape), self.sums[0].terms.shape[1]
-        work = self.rows * float(points) ** 2 * states**3
+        work = self.rows * points**2 * states**3
         return (
             states <= MOST_STATES
             and points <= _MOST_POINTS

@@ -60,7 +60,7 @@ CASES = {
     "stuck": (
         scenario_of(pf.MarkovChain([[0.0, 1.0], [1.0, 0.0]])),
         {"bound": pf.Group()},
-        "A row's 'level' is not forgotten along the way, so releases about rows however far apart add up",
+        "Each window counts by the law of its whole sum",
     ),
     "class of chains": (
         scenario_of(
@@ -82,12 +82,12 @@ CASES = {
     "exchangeable": (
         scenario_of(pf.GaussianPrior(pf.Exchangeable(0.3), variance=4.0, mean=5.0), WATTS),
         {"column": "watts", "noise": pf.Laplace},
-        "All of the rows of one house move together in one way, and every release adds how far that moves it",
+        "All of the rows of one house move together in one way. Every release adds how far its answer moves",
     ),
     "latent class": (
         scenario_of(pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])),
         {},
-        "The rows of one house share a class, and every release reveals something of it",
+        "The rows of one house share a class, and a release about any of them reveals something about it",
     ),
     "any": (
         scenario_of(pf.AnyCorrelation()),
