@@ -99,7 +99,7 @@ def test_a_release_of_another_account_or_ledger_is_told(job, tmp_path):
     folder = job.run(PERIODS[0]).folder
     with job.ledger() as ledger, pf.Ledger(tmp_path / "other.db") as other:
         scenario = ledger.account("meters-2026").scenario
-        ledger.open("another", scenario, limit=pf.Pure(1.0))
+        ledger.open("another", scenario, limit=pf.Pure(1.0), dataset="others")
         assert ledger.compare(folder, "another")[0].differs == (
             "the entry is of the account 'meters-2026'",
         )

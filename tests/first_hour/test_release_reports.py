@@ -68,7 +68,7 @@ def test_evidence_beside_a_release_is_on_its_page(plan, tmp_path):
         "on"
     )
     (folder / "evidence.json").write_bytes(other.plan(pf.Pure(2.0)).evidence().to_json())
-    with pytest.raises(pf.UsageError, match="of another plan"):
+    with pytest.raises(pf.UsageError, match="to another plan than the release"):
         pf.Release.read(folder).page()
 
 
