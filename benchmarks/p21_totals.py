@@ -1,7 +1,7 @@
 """P21: totals of accounts against the exact joint loss, on random schedules of sums along chains under a pure limit.
 
 The truth adds up every path of the chain, so sequences are short. The kinds of chains are those that people state: near
-rows alike, near rows that avoid each other, and any. The total "by rows" is that of ledgers without the rows of groups.
+rows equal, near rows that avoid each other, and any. The total "by rows" is that of ledgers without the rows of groups.
 """
 
 import itertools
@@ -22,13 +22,13 @@ ROWS = {2: 10, 3: 7}
 def kernels(rng: np.random.Generator) -> tuple[str, np.ndarray]:
     """Return a kind of chain, and its kernel."""
     states = int(rng.integers(2, 4))
-    kind = ("alike", "avoiding", "any")[int(rng.integers(3))]
+    kind = ("staying", "avoiding", "any")[int(rng.integers(3))]
     kernel = rng.dirichlet(np.ones(states), states) * 0.94 + 0.06 / states
     if kind != "any":
         share = float(rng.uniform(0.6, 0.95))
         stay = np.eye(states)
         move = (1 - stay) / (states - 1)
-        kernel = share * (stay if kind == "alike" else move) + (1 - share) / states
+        kernel = share * (stay if kind == "staying" else move) + (1 - share) / states
     return kind, kernel
 
 
@@ -97,7 +97,7 @@ def main() -> int:
     found = list(schedules())
     below = [row for row in found if row[2] < row[1] * (1 - 1e-9)]
     print(f"{len(found)} schedules, {len(below)} totals below the truth")
-    for kind in ("alike", "avoiding", "any", ""):
+    for kind in ("staying", "avoiding", "any", ""):
         some = [row for row in found if kind in {row[0], ""} and row[1] > 0]
         for name, place in (("total", 2), ("by rows", 3)):
             ratios = np.array([row[place] / row[1] for row in some])

@@ -210,7 +210,7 @@ def _by_noise(shape: Shape, offset: int, rows: int) -> list[Exposures]:
     """Return the exposures of so many rows to a window that is `offset` rows later, in each part of its groups."""
     parts = () if shape.rows is None else shape.rows.parts
     windows = [Window(shape.exposure_to(shape.noise.at(part.scale)), part.runs) for part in parts]
-    whole = Window(shape.exposure, tuple(dict.fromkeys((low, high) for low, high, _ in shape.runs)))
+    whole = Window(shape.exposure, _spans(shape.runs))
     begin: Indices = np.array([offset], dtype=np.int64)
     one = np.zeros(1, dtype=np.intp)
     return [exposures_of([window], one, begin, (0, rows - 1))[1] for window in windows or [whole]]
@@ -224,15 +224,18 @@ def _of_patterns(costs: Sequence[Cost], runs: Sequence[Runs], low: int, high: in
         if found is None or len(sums) > _MOST_SUMS:
             return Way(_exposures(costs, runs, low, high))
         sums += found
-    whole = WindowSums(tuple(sums)) if sums else None
-    return Way(_exposures(costs, runs, low, high), whole if whole and whole.few else None)
+    return Way(_exposures(costs, runs, low, high), WindowSums(tuple(sums)) if sums else None)
+
+
+def _spans(runs: Runs) -> tuple[tuple[int, int], ...]:
+    """Return the stretches of steps, in whatever cells."""
+    return tuple(dict.fromkeys((first, end) for first, end, _ in runs))
 
 
 def _exposures(costs: Sequence[Cost], runs: Sequence[Runs], low: int, high: int) -> Exposures:
     """Return the exposures of the rows of some windows together."""
     windows = [
-        Window(cost.shape.exposure, tuple(dict.fromkeys((first, end) for first, end, _ in own)))
-        for cost, own in zip(costs, runs, strict=True)
+        Window(cost.shape.exposure, _spans(own)) for cost, own in zip(costs, runs, strict=True)
     ]
     starts: Indices = np.array([cost.offset - low for cost in costs], dtype=np.int64)
     return exposures_of(windows, np.arange(len(costs)), starts, (0, high - low - 1))[1]

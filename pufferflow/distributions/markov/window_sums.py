@@ -35,7 +35,8 @@ _STEEPEST = 300.0
 """The largest log ratio of densities inside a window: beyond it, floats lose the smaller ones."""
 _WIDEST = 100.0
 _LOOSE = 1e-10
-_ALIKE = 12
+_DIGITS = 12
+"""Rays whose logs agree in so many decimals are one."""
 OFF = 1e-11
 """The most by which terms may be off their lattice, as a part of the largest."""
 
@@ -150,7 +151,7 @@ class WindowLaws:
         rows, points = self.window.rows, math.prod(self.window.shape)
         operations = rows * (self.states + 4) + 4 * points + 40
         steep, kernels = self.window.steep, 4 * rows * SAME
-        return (4 * operations + 8 * steep) * UNIT + kernels + 2 * steep * OFF + 2.0 * 10**-_ALIKE
+        return (4 * operations + 8 * steep) * UNIT + kernels + 2 * steep * OFF + 2.0 * 10**-_DIGITS
 
     def _point(self) -> Floats:
         """Return the law of each state of a row, given itself, before it adds anything: of shape (k, k, …)."""
@@ -337,7 +338,7 @@ def extreme_rays(limits: Floats, states: Flags) -> Floats | None:
     logs: Floats = np.einsum("tse,te->ts", _paths(len(places)), closed[first, second])
     slack = logs[:, :, None] - logs[:, None, :] - closed
     within: Floats = logs[(slack <= _LOOSE * (1 + widest)).all(axis=(1, 2))]
-    scaled = (within - within.max(axis=1, keepdims=True)).round(_ALIKE)
+    scaled = (within - within.max(axis=1, keepdims=True)).round(_DIGITS)
     unique: Floats = np.unique(scaled, axis=0)
     rays = np.zeros((len(unique), len(limits)))
     rays[:, places] = np.exp(unique)

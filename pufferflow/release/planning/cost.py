@@ -18,7 +18,7 @@ from pufferflow.models.priors.simple import Independent
 from pufferflow.models.secret import Presence, Secret, ValueSecret
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
-from pufferflow.published.cost import Cost, Part, Rows, Shape, digest_of
+from pufferflow.published.cost import Cost, Part, Rows, Runs, Shape, digest_of
 from pufferflow.queries.engine_interface import GroupSize, Pattern, Patterns
 from pufferflow.release.planning.basis import NOISE_MARGIN
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
@@ -36,7 +36,6 @@ _MOST_STRETCHES = 500
 _MOST_VALUES = 1 << 16
 _MOST_PATTERNS = 32
 Table = tuple[tuple[float, ...], ...]
-Run = tuple[int, int, int]
 
 
 def cost_of(noise: CalibratedNoise) -> Cost:
@@ -250,7 +249,7 @@ def _rows(noise: CalibratedNoise, placed: Patterns | None) -> Rows | None:
     return Rows(selected, others, runs, covers, _parts(noise, patterns), _patterns(noise, patterns))
 
 
-def _patterns(noise: CalibratedNoise, patterns: Sequence[Pattern]) -> tuple[tuple[Run, ...], ...]:
+def _patterns(noise: CalibratedNoise, patterns: Sequence[Pattern]) -> tuple[Runs, ...]:
     """Return the selected steps of every group with their cells, if each row adds its terms to sums with Laplace noise.
 
     They are of use along a chain, where the laws of sums follow from them. Very many are left out.
@@ -338,7 +337,7 @@ def _runs(patterns: Sequence[Pattern]) -> tuple[tuple[tuple[int, int, int], ...]
     return found, covers
 
 
-def _runs_of(steps: Whole, cells: Whole) -> tuple[Run, ...]:
+def _runs_of(steps: Whole, cells: Whole) -> Runs:
     """Return the stretches (first, end, cell) of consecutive steps in one cell."""
     fresh = np.flatnonzero((np.diff(steps) != 1) | (np.diff(cells) != 0)) + 1
     starts, ends = np.append(0, fresh), np.append(fresh, len(steps)) - 1
