@@ -51,7 +51,7 @@ def fill(path: Path) -> None:
                 cost=where,
                 total=0.8724,
                 rule="messages along the chain (M20)",
-                meter=None,
+                method=None,
             )
             entry = appender.append(reserved).number
             appender.append(Committed(appender.next, "days", appender.now, entry, payload))

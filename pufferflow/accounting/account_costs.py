@@ -10,8 +10,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, final
+from operator import is_
+from typing import Any, NamedTuple, final
 
+from pufferflow.accounting.methods import Methods, shares_for
 from pufferflow.accounting.reserved import (
     RESERVED,
     Opening,
@@ -24,8 +26,20 @@ from pufferflow.accounting.reserved import (
 )
 from pufferflow.accounting.rules.additive import SingleRule, sets_of
 from pufferflow.accounting.rules.autoregression import RepeatedRelease
-from pufferflow.accounting.rules.base import UnitReleases, steps_seen_by
-from pufferflow.accounting.rules.choice import TRANSLATION, RuleTotal, least, meters_for
+from pufferflow.accounting.rules.base import (
+    CompositionRule,
+    UnitReleases,
+    from_pure,
+    steps_seen_by,
+)
+from pufferflow.accounting.rules.choice import (
+    PURE,
+    RULES,
+    TRANSLATION,
+    RuleTotal,
+    least,
+    methods_for,
+)
 from pufferflow.accounting.rules.exact import RULE as BUDGETS
 from pufferflow.accounting.rules.exact import epsilon_within
 from pufferflow.accounting.running_total import RunningTotal
@@ -48,8 +62,8 @@ _RTOL = 2e-6
 class Composed(InNotebooks):
     """The total of several releases: a guarantee that holds for all of them, and the rule that proves it.
 
-    `adaptive` says whether later queries may have been chosen after seeing earlier answers. `belief` is the prior under
-    which the loss is the largest.
+    `adaptive` says whether later queries may have been chosen after seeing earlier answers. `method` is the accounting
+    method that proves it. `belief` is the prior under which the loss is the largest.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
@@ -62,7 +76,7 @@ class Composed(InNotebooks):
     rule: str
     adaptive: bool = True
     note: str = ""
-    meter: str | None = None
+    method: str | None = None
     belief: Prior | None = None
 
     @property
@@ -91,23 +105,36 @@ def single_kind(guarantee: Guarantee) -> GuaranteeFamily:
 
 
 @final
+class MethodTotal(NamedTuple):
+    """The total that an accounting method proves; ∞ if it proves none."""
+
+    value: float
+    rule: str
+    adaptive: bool
+    method: str
+    belief: Prior | None
+
+
+@final
 class AccountCosts:
     """The costs of an account, in order; totals are computed on demand.
 
-    If guarantees are not pure, one `meter` counts the total for the whole life of an account. It is chosen by the first
-    release that selects a row, since the choice of the proof must not depend on earlier answers. Answers about no row
-    are noise alone, without any loss.
+    If guarantees are not pure, the account counts by several accounting `methods`, whose shares of the limit are fixed
+    with the first release that selects a row. The total is the least of those that are alive. Answers about no row are
+    noise alone, without any loss.
     """
 
     def __init__(
         self,
         scenarios: Sequence[Scenario],
         limit: Guarantee,
-        meter: str | None = None,
+        methods: Methods | None = None,
         priors: Sequence[Prior] | None = None,
         opening: Opening | None = None,
     ) -> None:
         opening, self.scenario = opening or Opening(), scenarios[-1]
+        self.offered = opening.methods
+        """The names of the methods that the account may count by; None if the one that suits the first release is."""
         self.reserved, self.keys_delta = (
             opening.reserved,
             opening.share_of_keys(self.scenario, limit),
@@ -115,17 +142,23 @@ class AccountCosts:
         every = [prior for scenario in scenarios for prior in scenario.priors]
         chosen = _counted(self.scenario, every) if priors is None else priors
         self.priors = list({digest_of(prior): prior for prior in chosen}.values())
-        self.kind, self.limit, self.meter = single_kind(limit), limit, meter
+        self.kind, self.limit, self.methods = single_kind(limit), limit, methods
         self._kind_of_sums = (
             self.kind.reserve_delta(self.keys_delta) if self.keys_delta else self.kind
         )
         self._costs = list[Cost]()
         self._running = [RunningTotal(self.scenario, prior) for prior in self.priors]
         self._pure = self.kind.example.divergence is Divergence.LOG_RATIO
+        if self._pure:
+            self.methods = Methods.only(PURE)
         self._promises = list[float]()
         """The guarantees of single releases, each once, in order."""
         self._last: tuple[int, Composed] | None = None
         """The last total that was computed, and its number of releases."""
+        self._by_method: tuple[int, list[Cost], dict[str, MethodTotal]] | None = None
+        """The last totals by method, with the number of releases and the further ones that they count."""
+        self._as_begun: tuple[Cost, int, AccountCosts] | None = None
+        """What `begun` last returned, for which cost and after how many releases."""
 
     @property
     def costs(self) -> tuple[Cost, ...]:
@@ -153,9 +186,10 @@ class AccountCosts:
         return steps_seen_by(self._costs)
 
     @property
-    def meters(self) -> list[str]:
-        """The accounting methods for the account: the chosen one, or all."""
-        return meters_for(self.kind, self.priors) if self.meter is None else [self.meter]
+    def known_methods(self) -> list[str]:
+        """The names of the accounting methods that the account may be counted by."""
+        known = methods_for(self.kind, self.priors)
+        return [method for method in known if not self.offered or method in self.offered]
 
     def __len__(self) -> int:
         return len(self._costs)
@@ -173,55 +207,74 @@ class AccountCosts:
 
     def under(self, prior: Prior, costs: Sequence[Cost] | None = None) -> "AccountCosts":
         """Return the same releases, or others, counted under one prior only."""
-        return self._anew(self._costs if costs is None else costs, self.meter, [prior])
+        return self._anew(self._costs if costs is None else costs, self.methods, [prior])
 
     def for_prior(self, prior: Prior) -> "AccountCosts":
         """Return the releases that select a row, counted under one of the priors; no release can be added to them."""
         view: AccountCosts = copy(self)
         view._costs, view._last, view.priors = list(self.costs), None, [prior]
+        view._by_method = view._as_begun = None
         view._running = [running for running in self._running if running.prior is prior]
         return view
 
-    def method_meant(self, recorded: str | None, cost: Cost) -> str | None:
+    def method_meant(self, recorded: str | None, cost: Cost) -> Methods | None:
         """Return the accounting method for a recorded name and the cost of the account's first release.
 
-        Older versions had one name for Rényi losses along one coupling and within hidden classes, and took the smaller
-        total. Now the method is the one that suits the first release, as in a new account.
+        Older versions kept one method. They had one name for Rényi losses along one coupling and within hidden classes,
+        and took the smaller total. Now the method is the one that suits the first release.
         """
-        if recorded != "renyi" or "classes" not in meters_for(self.kind, self.priors):
-            return recorded
-        suits = self._anew((), None, self.priors).proven([cost])
-        return "classes" if suits is not None and suits.meter == "classes" else recorded
+        if recorded == "renyi" and "classes" in methods_for(self.kind, self.priors):
+            firsts = self._anew((), None, self.priors).alone_by_method(cost)
+            recorded = min((method for method in firsts if method != PURE), key=firsts.__getitem__)
+        return None if recorded is None else Methods.only(recorded)
 
     def begun(self, cost: Cost) -> "AccountCosts":
         """Return the costs of the account as they are counted once a release with this cost is its first."""
-        if (
-            self.meter is not None
-            or self.reserved is not None
-            or self._pure
-            or cost.selects_nothing
-            or self.costs
-        ):
+        if self.methods is not None or self.reserved is not None or self.costs:
             return self
-        total = self.proven([cost])
-        return self if total is None else self._anew(self._costs, total.meter, self.priors)
+        known = self._as_begun
+        if known is None or known[0] is not cost or known[1] != len(self):
+            methods = self._begun_by(cost)
+            begun = self if methods is None else self._anew(self._costs, methods, self.priors)
+            known = self._as_begun = cost, len(self), begun
+        return known[2]
+
+    def _begun_by(self, cost: Cost) -> Methods | None:
+        """Return the methods and their shares that a first release decides on; None if it decides on none."""
+        if cost.selects_nothing or (self.limit.delta and cost.shape.exact_sums is not None):
+            return None
+        firsts = self.alone_by_method(cost)
+        suited = Methods.only(min(firsts, key=firsts.__getitem__))
+        if self.offered is None:
+            return suited
+        shared = shares_for(self.limit, self.priors, firsts)
+        totals = self._anew((), shared, self.priors).totals_by_method([cost]).values()
+        fits = any(one.value <= self.limit.loss for one in totals)
+        return shared if fits else suited  # the first release alone needs no shares
+
+    def alone_by_method(self, cost: Cost) -> dict[str, float]:
+        """Return the total of one release by each method, as if it had the whole limit."""
+        fixed = self._anew((), Methods.of_fixed(self.known_methods), self.priors)
+        return {method: one.value for method, one in fixed.totals_by_method([cost]).items()}
 
     def first(self, count: int) -> "AccountCosts":
         """Return the costs of the first `count` releases, under the present priors."""
         return self._anew(
-            self._costs[:count], self.meter, self.priors, [one.restarted() for one in self._running]
+            self._costs[:count],
+            self.methods,
+            self.priors,
+            [one.restarted() for one in self._running],
         )
 
     def _anew(
         self,
         costs: Sequence[Cost],
-        meter: str | None,
+        methods: Methods | None,
         priors: Sequence[Prior],
         running: list[RunningTotal] | None = None,
     ) -> "AccountCosts":
-        account = AccountCosts(
-            [self.scenario], self.limit, meter, priors, Opening(self.reserved, self.keys_delta)
-        )
+        opening = Opening(self.reserved, self.keys_delta, self.offered)
+        account = AccountCosts([self.scenario], self.limit, methods, priors, opening)
         account._running = running or account._running
         for cost in costs:
             account.add(cost)
@@ -261,53 +314,118 @@ class AccountCosts:
 
     def _least(self, more: Sequence[Cost], *, fixed: bool) -> Composed:
         """Return the least proven total; the quick total is proven too, but seldom the least."""
-        costs = [*self._costs, *more]
-        selecting, seen = [cost for cost in costs if not cost.selects_nothing], steps_seen_by(costs)
-        unseen_rows = any(cost.selects_nothing and cost.steps_seen is None for cost in costs)
-        by_belief = [
-            UnitReleases(
-                self.scenario,
-                one.prior,
-                selecting,
-                seen,
-                one.movements,
-                more,
-                unseen_rows=unseen_rows,
-            )
-            for one in self._running
-        ]
+        by_belief = self._by_belief(more)
+        selecting = by_belief[0].costs
         if self.reserved is not None:
             return self._of_reserved(self.reserved, by_belief)
         if self.limit.delta and any(cost.shape.exact_sums is not None for cost in selecting):
             return self._of_designed(by_belief)
+        begun = self._begun_with(selecting)
+        if begun is not self:
+            return begun.total(more, fixed=fixed)
         refusal = self._of_key_delta(by_belief)
-        totals = [self._by(meter, by_belief, fixed=fixed) for meter in self.meters]
-        best = min(range(len(totals)), key=lambda at: totals[at][0].value)
-        (chosen, belief), single = totals[best], self._of_one(by_belief)
+        totals = self.totals_by_method(more, fixed=fixed)
+        chosen, single = min(totals.values(), key=lambda one: one.value), self._of_one(by_belief)
         chosen = chosen if refusal is None else chosen._replace(value=math.inf)
         if single is not None and single.value < chosen.value:
-            chosen = single
+            chosen = chosen._replace(value=single.value, rule=single.rule, adaptive=single.adaptive)
         chosen = chosen._replace(value=self.promised(chosen.value, more))
         quick = None if fixed or refusal is not None else self._quickly(more)
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
-            all_for_keys = (
-                bool(self.limit.delta) and self.keys_delta >= self.limit.delta
-            )  # and none for sums
-            raise (
-                refusal
-                or self._of_total_variation(more)
-                or total_unknown(self.priors, len(costs), self.meter, all_for_keys=all_for_keys)
-            )
-        meter = None if self._pure or not selecting else self.meters[best]
+            raise refusal or self._of_total_variation(more) or self._unknown(len(self) + len(more))
         return Composed(
             self.kind.at(chosen.value),
             chosen.rule,
             adaptive=chosen.adaptive,
-            meter=meter,
-            belief=belief,
+            method=None if self._pure or not selecting else chosen.method,
+            belief=chosen.belief,
         )
+
+    def _unknown(self, count: int) -> Refused:
+        """Return the refusal of a total that no method bounds."""
+        counted = None if self._pure or self.methods is None else list(self.methods.shares)
+        for_sums = not self.limit.delta or self.keys_delta < self.limit.delta
+        return total_unknown(self.priors, count, counted, all_for_keys=not for_sums)
+
+    def _by_belief(self, more: Sequence[Cost]) -> list[UnitReleases]:
+        """Return all releases that select a row, and of `more` of them, with each prior."""
+        costs = [*self._costs, *more]
+        selecting, seen = [cost for cost in costs if not cost.selects_nothing], steps_seen_by(costs)
+        unseen = any(cost.selects_nothing and cost.steps_seen is None for cost in costs)
+        return [
+            UnitReleases(
+                *(self.scenario, one.prior, selecting, seen, one.movements, more),
+                unseen_rows=unseen,
+            )
+            for one in self._running
+        ]
+
+    def _begun_with(self, costs: Sequence[Cost]) -> "AccountCosts":
+        """Return the costs as they are counted if the first of some releases is the account's first."""
+        return self if self.methods is not None or not costs else self.begun(costs[0])
+
+    def totals_by_method(
+        self, more: Sequence[Cost], *, fixed: bool = False
+    ) -> dict[str, MethodTotal]:
+        """Return the total of all releases, and of `more` of them, by each method that is alive."""
+        known = self._by_method
+        again = known is not None and known[0] == len(self) and len(known[1]) == len(more)
+        if known is not None and again and not fixed and all(map(is_, known[1], more)):
+            return known[2]
+        by_belief = self._by_belief(more)
+        methods = self.methods or Methods.of_fixed(self.known_methods)
+        totals = dict[str, MethodTotal]()
+        for method in methods.alive:
+            total, belief = self._by(method, methods, by_belief, fixed=fixed)
+            totals[method] = MethodTotal(*total, method=method, belief=belief)
+        if not fixed:
+            self._by_method = len(self), list(more), totals
+        return totals
+
+    def dying(self, more: Sequence[Cost]) -> tuple[str, ...]:
+        """Return the methods that admit all releases so far, and not with `more` of them."""
+        if self.methods is None or self.reserved is not None or not self.methods.mortal:
+            return ()
+        allowed, totals = self.limit.loss, self.totals_by_method(more)
+        return tuple(
+            method for method in self.methods.mortal if not totals[method].value <= allowed
+        )
+
+    def bury(self, methods: Sequence[str]) -> None:
+        """Count by some methods no longer."""
+        if self.methods is not None and methods:
+            self.methods, self._by_method = self.methods.without(methods), None
+            self._last = None
+
+    def counts_by(self, method: str) -> bool:
+        """Return whether a method is the only one that counts."""
+        return self.methods is not None and self.methods.alive == [method]
+
+    def by_each_method(self) -> list["AccountCosts"]:
+        """Return the same releases as each method that is alive counts them."""
+        if self.methods is None or len(self.methods.alive) == 1:
+            return [self]
+        views = list[AccountCosts]()
+        for method in self.methods.alive:
+            view: AccountCosts = copy(self)
+            others = [other for other in self.methods.alive if other != method]
+            view.methods, view._by_method, view._last = self.methods.without(others), None, None
+            views.append(view)
+        return views
+
+    def from_pure(self, epsilon: float) -> float:
+        """Return the account's total that follows from a pure loss."""
+        methods = self.methods or Methods.only(PURE)
+        kind = methods.kind(PURE, self.limit, self._kind_of_sums)
+        return methods.whole(PURE, kind, from_pure(epsilon, kind))
+
+    def by_methods(self) -> tuple[MethodTotal, ...]:
+        """Return the totals of all releases by the methods that are alive, the least first."""
+        if self.methods is None or self.reserved is not None or self.designed or self._pure:
+            return ()
+        return tuple(sorted(self.totals_by_method(()).values(), key=lambda one: one.value))
 
     def _of_key_delta(self, by_belief: Sequence[UnitReleases]) -> Refused | None:
         """Return a refusal if keys that the data chooses take more δ than the account has for keys."""
@@ -337,17 +455,19 @@ class AccountCosts:
         return Composed(self.kind.at(max(totals)), BUDGETS)
 
     def _beside_designed(self, releases: UnitReleases) -> float:
-        """Return the ε of releases about one unit: by budgets from the first on, or by one meter that the first chose.
+        """Return the ε of releases about one unit: by budgets from the first on, or by methods that the first chose.
 
-        Budgets may also follow pure losses, whose shares of δ they start from (`exact_budgets`). After other meters
-        they may not: a path counted by its meter and one with a designed release could both use all of δ.
+        Budgets may also follow pure losses, whose shares of δ they start from (`exact_budgets`). After other methods
+        they may not: a path counted by these and one with a designed release could both use all of δ.
         """
-        first = replace(releases, costs=releases.costs[:1], movements=None)
-        meter = self.meter or min(self.meters, key=lambda one: least(first, self.kind, one).value)
-        if all(cost.shape.exact_sums is None for cost in releases.costs):
-            return least(releases, self.kind, meter).value
-        if first.costs[0].shape.exact_sums is None and meter != "pure":
-            raise designed_too_late(meter)
+        first = releases.costs[0]
+        methods = self.methods or self._begun_by(first)
+        if methods is not None and all(cost.shape.exact_sums is None for cost in releases.costs):
+            totals = [self._by_share(one, methods, releases).value for one in methods.alive]
+            return min(totals, default=math.inf)
+        alone = methods is None or methods.shares.get(PURE) == 1
+        if first.shape.exact_sums is None and methods is not None and not alone:
+            raise designed_too_late(list(methods.shares))
         return epsilon_within(releases, self.limit)
 
     def _of_total_variation(self, more: Sequence[Cost]) -> Refused | None:
@@ -356,7 +476,7 @@ class AccountCosts:
         if not others:
             return None
         account = AccountCosts(
-            [self.scenario], odds, self.meter, self.priors, Opening(keys_delta=self.keys_delta)
+            [self.scenario], odds, self.methods, self.priors, Opening(keys_delta=self.keys_delta)
         )
         for cost in self._costs:
             account.add(cost)
@@ -371,17 +491,31 @@ class AccountCosts:
         )
 
     def _by(
-        self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool
+        self, method: str, methods: Methods, by_belief: Sequence[UnitReleases], *, fixed: bool
     ) -> tuple[RuleTotal, Prior | None]:
-        """Return the total by one meter for the worst prior and the worst unit, and this prior."""
+        """Return the total by one method for the worst prior and the worst unit, and this prior."""
         totals = [
-            (least(of_unit, self._kind_of_sums, meter, fixed=fixed), of_unit.prior)
+            (self._by_share(method, methods, of_unit, fixed=fixed), of_unit.prior)
             for releases in by_belief
             for of_unit in self._of_units(releases)
         ]
         return max(
             totals, key=lambda one: one[0].value, default=(RuleTotal(0.0, _NOTHING_ASKED), None)
         )
+
+    def _by_share(
+        self,
+        method: str,
+        methods: Methods,
+        releases: UnitReleases,
+        *,
+        fixed: bool = False,
+        rules: Sequence[CompositionRule] = RULES,
+    ) -> RuleTotal:
+        """Return the account's total by one method, which proves what its share allows."""
+        kind = methods.kind(method, self.limit, self._kind_of_sums)
+        total = least(releases, kind, method, fixed=fixed, rules=rules)
+        return total._replace(value=methods.whole(method, kind, total.value))
 
     def _of_units(self, releases: UnitReleases) -> Iterator[UnitReleases]:
         """Yield sets of releases such that all releases about one unit are in one of them."""
@@ -444,7 +578,7 @@ class AccountCosts:
     def _quickly(self, more: Sequence[Cost]) -> Composed | None:
         """Return a total that needs no pass through all releases, if there is one."""
         if not self._pure:
-            return None if self.meter is None else self.along(more)
+            return None if self.methods is None else self.along(more)
         totals = [(*running.total_with(more), running.prior) for running in self._running]
         total, rule, belief = max(totals, key=lambda one: one[0])
         return (
@@ -462,26 +596,23 @@ class AccountCosts:
         """
         if self.reserved is not None or any(running.movements is None for running in self._running):
             return None
+        methods = self.methods or Methods.of_fixed(self.known_methods)
         totals = list[tuple[RuleTotal, str, Prior]]()
-        for meter in self.meters:
+        for method in methods.alive:
             by_belief = list[tuple[RuleTotal, str, Prior]]()
             for one in self._running:
                 releases = UnitReleases(
                     self.scenario, one.prior, more, None, one.movements, more, schedule
                 )
-                by_belief.append(
-                    (
-                        least(releases, self._kind_of_sums, meter, rules=[TRANSLATION]),
-                        meter,
-                        one.prior,
-                    )
-                )
+                found = self._by_share(method, methods, releases, rules=[TRANSLATION])
+                by_belief.append((found, method, one.prior))
             totals.append(max(by_belief, key=lambda one: one[0].value))
-        total, meter, belief = min(totals, key=lambda one: one[0].value)
+        total, method, belief = min(totals, key=lambda one: one[0].value)
         if not 0 < total.value < math.inf:
             return None
         guarantee = self.kind.at(self.promised(total.value, more))
-        return Composed(guarantee, total.rule, meter=None if self._pure else meter, belief=belief)
+        known = None if self._pure else method
+        return Composed(guarantee, total.rule, method=known, belief=belief)
 
     def promised(self, total: float, more: Sequence[Cost]) -> float:
         """Return the total, or a release's guarantee if that is within a relative margin above it.

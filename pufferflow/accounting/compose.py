@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from pufferflow.accounting.account_costs import AccountCosts, Composed, single_kind
+from pufferflow.accounting.methods import Methods
 from pufferflow.accounting.reserved import Opening, may_discover
 from pufferflow.accounting.rules.base import added
-from pufferflow.accounting.rules.choice import meters_for
+from pufferflow.accounting.rules.choice import methods_for
 from pufferflow.core.errors import UsageError
 from pufferflow.core.validate import instance
 from pufferflow.models.scenario import Scenario
@@ -67,7 +68,10 @@ def compose(
         None if method is None else _method(method, single_kind(example), scenario, fixed=fixed)
     )
     opening = Opening(keys_delta=_of_keys(costs, scenario, example, fixed=method is None))
-    account = AccountCosts([scenario], example, None if pure else chosen, opening=opening)
+    methods = Methods.of_fixed(methods_for(single_kind(example), scenario.priors))
+    account = AccountCosts(
+        [scenario], example, methods if chosen is None else Methods.only(chosen), opening=opening
+    )
     for cost in costs:
         account.add(cost)
     total = account.total(fixed=fixed)
@@ -76,7 +80,7 @@ def compose(
 
 def _method(given: object, kind: GuaranteeFamily, scenario: Scenario, *, fixed: bool) -> str:
     """Read an accounting method, which must be one for the kind of guarantee."""
-    known = meters_for(kind, scenario.priors)
+    known = methods_for(kind, scenario.priors)
     if fixed:
         raise UsageError(
             "method and fixed are both given.",

@@ -6,9 +6,8 @@ days of 23 and 25 hours, months, growing files and plans of another machine diff
 has a position: its steps, and the times and numbers of its filters. The schedule's distance is the commonest one
 between neighbours. So it is found although a period is missing, or an old one was released again.
 
-A limit that is not pure is counted in one way for the whole life of an account. Profiles are one way, if they are
-reserved when it is opened. Else the first release decides: pure losses, squares of μ of Gaussian and Laplace noise, or
-Rényi losses.
+A limit that is not pure is counted by several accounting methods, each with its share, or by profiles that were
+reserved. A schedule has the least total of a method that is alive, and as many releases fit as one of them admits.
 """
 
 import math
@@ -25,6 +24,7 @@ from typing import Any, Final, NamedTuple, Protocol, final, runtime_checkable
 import msgspec
 
 from pufferflow.accounting.account_costs import AccountCosts, Composed, most
+from pufferflow.accounting.methods import Methods
 from pufferflow.accounting.reserved import (
     RESERVED,
     KeyDeltaPassed,
@@ -36,8 +36,8 @@ from pufferflow.accounting.reserved import (
 )
 from pufferflow.accounting.rules.additive import columns_of, sets_of
 from pufferflow.accounting.rules.autoregression import Movements, RepeatedRelease
-from pufferflow.accounting.rules.base import UnitReleases, from_pure
-from pufferflow.accounting.rules.choice import RARE, RULES, RuleTotal
+from pufferflow.accounting.rules.base import UnitReleases
+from pufferflow.accounting.rules.choice import PURE, RARE, RULES, RuleTotal
 from pufferflow.accounting.rules.single_rows import SingleRowsRule, turns_until_endless
 from pufferflow.accounting.running_total import added_alone
 from pufferflow.core.errors import Refused, UsageError
@@ -505,8 +505,8 @@ class ScheduledReleases:
             return AccountForecast(
                 total.total, total.guarantee, total.rule, releases, many, self._noted("")
             )
-        value, rule, note = max(
-            (self._endless(prior) for prior in account.priors), key=lambda one: one[0]
+        value, rule, note = min(
+            (self._endless_by(view) for view in account.by_each_method()), key=lambda one: one[0]
         )
         value = account.promised(value, [self._cost])
         many = math.inf
@@ -560,14 +560,19 @@ class ScheduledReleases:
         )
         return later(cost, every, max(known, default=-1) + 1, scenario)
 
-    def _endless(self, prior: Prior) -> tuple[float, str, str]:
+    def _endless_by(self, account: AccountCosts) -> tuple[float, str, str]:
+        """Return the endless total by one accounting method under the worst prior."""
+        found = (self._endless(account, prior) for prior in account.priors)
+        return max(found, key=lambda one: one[0])
+
+    def _endless(self, account: AccountCosts, prior: Prior) -> tuple[float, str, str]:
         """Return the endless total under one prior, the rule, and why it is infinite."""
-        account, cost, scenario = self._account, self._cost, self._scenario
+        cost, scenario = self._cost, self._scenario
         repeated = RepeatedRelease(cost, self._every.steps, math.inf)
         releases = UnitReleases(
             scenario, prior, account.costs, account.steps_seen, schedule=repeated
         )
-        pure = account.reserved is None and account.meter in {None, "pure"}
+        pure = account.reserved is None and account.counts_by(PURE)
         proven = [
             RuleTotal(value, rule.name)
             for rule in (RULES if pure else ())
@@ -576,30 +581,30 @@ class ScheduledReleases:
         if proven:
             value, name, _ = min(proven, key=lambda total: total.value)
             note = NO_REST if math.isinf(value) else ""
-            return from_pure(value * (1 + _RTOL), account.kind), name, note
+            return account.from_pure(value * (1 + _RTOL)), name, note
         turns = (
             turns_until_endless(account.costs, cost, self._every.steps, prior)
-            if account.meter == "rows"
+            if account.counts_by("rows")
             else None
         )
         if turns is not None and turns <= _MOST_TURNS:
-            return self._under(prior, turns), SingleRowsRule.name, ""
+            return self._under(account, prior, turns), SingleRowsRule.name, ""
         if cost.selects_nothing or added_alone(scenario, prior, cost, None) == 0:
-            return self._under(prior, 0), "releases that reveal nothing", ""
+            return self._under(account, prior, 0), "releases that reveal nothing", ""
         turns = _turns_until_steady(
             cost, columns_of(scenario, prior), self._every, scenario, account.costs
         )
         if turns <= _MOST_TURNS:
             rule = "filters that move on: each row is in some of the releases only (M25, M27)"
-            return self._under(prior, int(turns)), rule, ""
+            return self._under(account, prior, int(turns)), rule, ""
         total = account.for_prior(prior).along(schedule=repeated)
         if total is not None:
             return total.total, total.rule, HARDLY_EVER if total.rule == RARE else ""
         return math.inf, NO_RULE, ANY_STEP if Movements.fit(scenario, prior) else UNBOUNDED
 
-    def _under(self, prior: Prior, count: int) -> float:
+    def _under(self, account: AccountCosts, prior: Prior, count: int) -> float:
         """Return the total of the first releases under one prior; ∞ if no rule bounds it."""
-        total = self._account.for_prior(prior).proven(self._first(count))
+        total = account.for_prior(prior).proven(self._first(count))
         return math.inf if total is None else total.total
 
 
@@ -625,7 +630,7 @@ def compare_accounting(
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
     >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(0.1))
     >>> for way in pf.compare_accounting([(plan, 100)], scenario, pf.Approx(10.0, 1e-6)):
-    ...     print(round(way.total, 3), way.meter, way.rule)
+    ...     print(round(way.total, 3), way.method, way.rule)
     4.693 None profiles reserved beforehand, by the laws of their losses (M26)
     6.156 gaussian one coupling of the data, along which losses add (M24)
     10.0 pure one coupling of the data, along which losses add (M24)
@@ -640,9 +645,9 @@ def compare_accounting(
     by_plan = [_releases(plan, times, scenario, every) for plan, times in pairs]
     costs = [cost for releases in by_plan for cost in releases]
     ways = list[Composed]()
-    for meter in AccountCosts([scenario], limit).meters:
+    for method in AccountCosts([scenario], limit).known_methods:
         with suppress(Refused):
-            ways.append(_total(AccountCosts([scenario], limit, meter), costs))
+            ways.append(_total(AccountCosts([scenario], limit, Methods.only(method)), costs))
     if limit.divergence is Divergence.HOCKEY_STICK and limit.delta > 0:
         with suppress(Refused):
             reserved = _reserved(pairs, by_plan, scenario, limit)

@@ -25,6 +25,7 @@ from typing import Any, Final, cast, final
 import msgspec
 import numpy as np
 
+from pufferflow.accounting.methods import COUNTED
 from pufferflow.accounting.rules.additive import (
     CouplingRule,
     GranularityRule,
@@ -46,16 +47,6 @@ from pufferflow.privacy.tradeoff import TradeOff
 from pufferflow.published.cost import Cost, Shape
 from pufferflow.tradeoff.composed import compose
 from pufferflow.tradeoff.profile import Profile
-
-_COUNTED = {
-    "pure": ("pure losses", "pf.Laplace"),
-    "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
-    "rows": ("what single rows reveal while all others are fixed", "pf.Laplace or pf.Gaussian"),
-    "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
-    "classes": ("Rényi losses within hidden classes", "pf.Laplace or pf.Gaussian"),
-    "zcdp": ("Rényi losses of all orders", "pf.Laplace or pf.Gaussian"),
-}
-"""What each accounting method counts, and the noise for it."""
 
 
 class TotalVariationPassed(Refused):
@@ -81,25 +72,30 @@ def keys_pass(taken: float, share: float, limit: Guarantee) -> KeyDeltaPassed:
     )
 
 
-def designed_too_late(meter: str) -> Refused:
-    """Return the refusal of a designed release after others that are counted by another method than pure losses."""
-    counted, _ = _COUNTED[meter]
+def designed_too_late(methods: Sequence[str]) -> Refused:
+    """Return the refusal of a designed release after others that are not counted by pure losses alone."""
+    counted = " and ".join(COUNTED[method] for method in methods)
     return Refused(
         f"A designed release, but the account counts the releases about these rows by {counted} since the first.",
-        allowed="a designed release as the first about these rows, or after releases counted by pure losses",
-        instead="another account, whose first release about these rows is account.design(…)",
+        allowed="a designed release as the first about these rows, or after releases counted by pure losses alone",
+        instead='ledger.open(…, methods=["pure"]), or another account whose first release is account.design(…)',
     )
 
 
 def total_unknown(
-    priors: Sequence[Prior], count: int, meter: str | None = None, *, all_for_keys: bool = False
+    priors: Sequence[Prior],
+    count: int,
+    methods: Sequence[str] | None = None,
+    *,
+    all_for_keys: bool = False,
 ) -> Refused:
     """Return the refusal of a total that no rule bounds, with the declaration or the noise that would help."""
     believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
     problem = f"No composition rule bounds what {count} releases together reveal under {believed}"
-    if meter is not None:
-        counted, noise = _COUNTED[meter]
-        problem += f" by {counted}, the method that suited the account's first release"
+    if methods:
+        counted = " or ".join(COUNTED[method] for method in methods)
+        noise = "pf.Laplace" if list(methods) == ["pure"] else "pf.Laplace or pf.Gaussian"
+        problem += f" by {counted}, the account's methods since its first release"
         if all_for_keys:
             problem += ", and keys_delta leaves the sums no delta"
         instead = (
@@ -477,6 +473,8 @@ class Opening:
 
     reserved: ReservedProfiles | None = None
     keys_delta: float | None = None
+    methods: tuple[str, ...] | None = ()
+    """The accounting methods that may be counted by, () for all; None if the first release decides on one of them."""
 
     def share_of_keys(self, scenario: Scenario, limit: Guarantee) -> float:
         """Return the part of the limit's δ for keys: the named one, else the default; 0 with profiles."""

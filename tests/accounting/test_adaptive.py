@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import pufferflow as pf
 from pufferflow.accounting.account_costs import AccountCosts
 from pufferflow.accounting.exact_answers import JointAnswers
+from pufferflow.accounting.methods import Methods
 from pufferflow.accounting.reserved import Opening
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
 from pufferflow.accounting.rules.choice import RULES, least
@@ -48,7 +49,7 @@ def plan_of_count(promise, noise=pf.Gaussian):
 def account_of(*plans, limit, keys_delta=None):
     account = AccountCosts([THERE], limit, opening=Opening(keys_delta=keys_delta))
     for plan in plans:
-        account.meter = account.meter or account.total([plan.cost]).meter
+        account = account.begun(plan.cost)
         account.add(plan.cost)
     return account
 
@@ -347,8 +348,8 @@ def test_totals_never_fall(limit):
     """One more release never lowers the total, by whatever method."""
     rng = np.random.default_rng(0)
     costs = costs_of(range(3), rng)
-    for method, order in itertools.product(AccountCosts([LEVELS], limit).meters, range(3)):
-        account, totals = AccountCosts([LEVELS], limit, method), []
+    for method, order in itertools.product(AccountCosts([LEVELS], limit).known_methods, range(3)):
+        account, totals = AccountCosts([LEVELS], limit, Methods.only(method)), []
         for cost in rng.permutation(np.array(costs, dtype=object))[: 3 + order]:
             account.add(cost)
             try:

@@ -12,6 +12,7 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.accounting.account_costs import AccountCosts
 from pufferflow.accounting.forecast import forecast
+from pufferflow.accounting.methods import Methods
 from pufferflow.accounting.rules import markov as messages
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
@@ -232,13 +233,13 @@ def test_an_account_stays_with_its_way_of_counting():
     gaussian = batch.plan(pf.Approx(1.0, 1e-6), noise=pf.Gaussian)
     laplace = batch.plan(pf.Pure(1.0))
     first = AccountCosts([scenario], limit).total([gaussian.cost])
-    assert first.meter == "gaussian"
-    spent = AccountCosts([scenario], limit, first.meter)
+    assert first.method == "gaussian"
+    spent = AccountCosts([scenario], limit, Methods.only("gaussian"))
     spent.add(gaussian.cost)
     assert spent.total([gaussian.cost]).total < 2.0 < spent.total([laplace.cost]).total
     with pytest.raises(pf.Refused):
         spent.total([batch.plan(pf.Pure(1.0), noise=pf.GeneralizedCauchy).cost])
-    assert AccountCosts([scenario], limit).total([laplace.cost]).meter == "pure"
+    assert AccountCosts([scenario], limit).total([laplace.cost]).method == "pure"
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.accounting.account_costs import AccountCosts
 from pufferflow.accounting.forecast import forecast
+from pufferflow.accounting.methods import Methods
 from pufferflow.accounting.rules.autoregression import Movements, RepeatedRelease, distance
 from pufferflow.published.cost import Cost, Rows, Shape
 from pufferflow.sensitivity.implied_laws import implied
@@ -172,7 +173,7 @@ def test_a_year_of_days_does_not_jump(limit):
     promise, allowed, options = LIMITS[limit]
     scenario, plan = plan_of(0.9, promise, **options)
     first = AccountCosts([scenario], allowed).total([plan.cost])
-    spent = AccountCosts([scenario], allowed, first.meter)
+    spent = AccountCosts([scenario], allowed, Methods.only(first.method))
     before = forecast(spent, plan.cost, every=DAY, limit=allowed)
     totals = list[float]()
     for day in range(400):
@@ -205,7 +206,10 @@ def test_a_decade_of_classes_ends_where_delta_allows():
     scenario, plan = plan_of(0.6, pf.Pure(0.02), domain)
     costs = [on_day(plan.cost, day) for day in range(60)]
     allowed = pf.Approx(2.0, 1e-4)
-    spent, pure = AccountCosts([scenario], allowed, "pure"), AccountCosts([scenario], pf.Pure(2.0))
+    spent, pure = (
+        AccountCosts([scenario], allowed, Methods.only("pure")),
+        AccountCosts([scenario], pf.Pure(2.0)),
+    )
     for cost in costs:
         spent.add(cost)
         pure.add(cost)
@@ -254,7 +258,7 @@ def test_what_a_far_class_tells_is_within_delta():
         values=((0.0, 1.0),),
         rows=Rows(1, 0, ((0, 1, 0),)),
     )
-    spent = AccountCosts([scenario], pf.Approx(99.0, share), "pure")
+    spent = AccountCosts([scenario], pf.Approx(99.0, share), Methods.only("pure"))
     for place in (0, far):
         spent.add(Cost(shape, place, (0, far), 0.0))
     total = spent.total().total
@@ -274,7 +278,10 @@ def test_rows_that_are_read_again_and_again_move_for_certain():
     """Functions chosen after a row was read thousands of times might look for it: then nothing is left out of δ."""
     scenario, plan = plan_of(0.5, pf.Pure(1e-5))
     limit = pf.Approx(5.0, 1e-6)
-    few, many = AccountCosts([scenario], limit, "pure"), AccountCosts([scenario], limit, "pure")
+    few, many = (
+        AccountCosts([scenario], limit, Methods.only("pure")),
+        AccountCosts([scenario], limit, Methods.only("pure")),
+    )
     for turn in range(5000):
         many.add(plan.cost)
         if turn < 1000:

@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 import pufferflow as pf
 from pufferflow.accounting.account_costs import AccountCosts
+from pufferflow.accounting.methods import Methods
 
 KERNEL = np.array([[0.9, 0.1], [0.3, 0.7]])
 CHAIN = pf.MarkovChain(KERNEL)
@@ -75,7 +76,7 @@ def test_windows_that_share_no_row_add_up_less_than_the_same_one_twice():
     early, late = (
         summed(frame, promise, one) for one in (pl.col("hour") < 4, pl.col("hour") >= 44)
     )
-    account = AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), meter="rows")
+    account = AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), methods=Methods.only("rows"))
     once, apart, twice = (
         account.total(costs) for costs in ([early.cost], [early.cost, late.cost], [early.cost] * 2)
     )
@@ -88,12 +89,14 @@ def test_gaussian_sums_of_every_day_cost_no_more_for_many_days_than_for_one():
     # windows of their own rows: what one row tells stays what it is, however many days there are
     frame, days = rows_of(24 * 40), 40
     plans = [summed(frame, pf.Approx(0.5, 1e-6), pl.col("hour") // 24 == day) for day in (0, 20)]
-    account = AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), meter="rows")
+    account = AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), methods=Methods.only("rows"))
     costs = list(_days(plans[0].cost, days))
     few, many = account.total(costs[:3]).total, account.total(costs).total
     assert many == pytest.approx(few, rel=1e-3)
     assert (
-        AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), meter="gaussian").total(costs).total
+        AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), methods=Methods.only("gaussian"))
+        .total(costs)
+        .total
         > 3 * many
     )
 
@@ -166,7 +169,7 @@ def test_what_an_account_counts_does_not_depend_on_which_rows_were_seen():
     cost = model.plan(frame, y="on").cost
     from msgspec import structs
 
-    account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
+    account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), methods=Methods.only("rows"))
     wide = structs.replace(cost, steps_seen=(0, 5000))
     assert account.total([cost, cost]).total == account.total([wide, wide]).total
 
@@ -180,7 +183,7 @@ def test_windows_on_different_clocks_may_be_about_the_same_rows():
     )
     from msgspec import structs
 
-    account = AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), meter="rows")
+    account = AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), methods=Methods.only("rows"))
     other = structs.replace(late, clock="number, 1/2 late")
     assert account.total([early, other]).total == pytest.approx(
         account.total([early, early]).total, rel=1e-9
@@ -196,7 +199,7 @@ def test_a_model_touches_the_last_of_its_rows():
         SCENARIO, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)}
     )
     cost = model.plan(frame, y="on").cost
-    account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
+    account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), methods=Methods.only("rows"))
     later = rows_of(24, homes=60)
     inside, beyond = (
         summed(later, pf.Approx(0.5, 1e-6), pl.col("hour") == hour).cost for hour in (11, 12)
@@ -215,7 +218,7 @@ def test_costs_of_unknown_places_are_about_every_row():
 
     rows = structs.replace(known.shape.rows, runs=None)
     unknown = structs.replace(known, shape=structs.replace(known.shape, rows=rows), steps_seen=None)
-    account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
+    account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), methods=Methods.only("rows"))
     assert account.total([known, known]).total <= account.total([unknown, unknown]).total
     assert account.total([unknown]).total < 1
 
@@ -229,7 +232,7 @@ def test_nothing_is_said_of_other_noises_nor_of_channels():
         .plan(pf.Pure(1.0), noise=pf.GeneralizedCauchy.of(k=4))
     )
     gaussian = summed(frame, pf.Approx(1.0, 1e-6))
-    account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
+    account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), methods=Methods.only("rows"))
     with pytest.raises(pf.Refused, match="single rows reveal"):
         account.total([gaussian.cost, cauchy.cost])
 
@@ -250,7 +253,7 @@ def test_beliefs_without_a_chain_are_counted_along_their_coupling_beside_it():
     cost = model.plan(frame, y="on").cost
     both = AccountCosts([beliefs], pf.Approx(9.0, 1e-5)).total([cost, cost])
     alone = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5)).total([cost, cost])
-    assert both.meter == "rows"
+    assert both.method == "rows"
     assert both.total == alone.total
     assert both.belief == CHAIN
 
@@ -266,7 +269,7 @@ def test_a_chain_with_impossible_values_is_counted_beside_a_row_alone():
     )
     cost = model.plan(rows_of(12, homes=60), y="on").cost
     total = AccountCosts([scenario], pf.Approx(9.0, 1e-5)).total([cost, cost])
-    assert total.meter == "rows"
+    assert total.method == "rows"
     assert 0.3 < total.total < 1
 
 
@@ -283,7 +286,7 @@ def test_gaussian_windows_that_share_no_row_have_an_end_for_ever(tmp_path):
         few = [account.forecast(plan, every=24, until=24 * days).total for days in (2, 5, 60)]
     assert few == sorted(few)
     assert few[-1] <= for_ever.total < 1.2 * few[1]
-    overlapping = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
+    overlapping = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), methods=Methods.only("rows"))
     from pufferflow.accounting.forecast import forecast
 
     every_hour = forecast(overlapping, plan.cost, every=1, limit=pf.Approx(9.0, 1e-5))

@@ -29,7 +29,7 @@ from pufferflow.accounting.ledger.budget import (
     read_ahead,
     spending_of,
 )
-from pufferflow.accounting.ledger.events import RULES, read_text
+from pufferflow.accounting.ledger.events import CHOSEN, read_text
 from pufferflow.accounting.ledger.log import Log
 from pufferflow.accounting.ledger.reader import Entry, Reader
 from pufferflow.accounting.ledger.reserve import (
@@ -108,7 +108,7 @@ def _corrected(reader: Reader, name: str, entries: Sequence[Entry]) -> tuple[Cor
 def _may_differ(reader: Reader, name: str) -> bool:
     """Return whether an older version may have counted too little."""
     account = reader.account(name)
-    if account.rules >= RULES:
+    if account.rules >= CHOSEN:
         return False
     spent = reader.spent(name)
     known = list({id(cost.shape): cost.shape for cost in spent.costs}.values())

@@ -20,6 +20,7 @@ from pufferflow.accounting.account_costs import (
 from pufferflow.accounting.forecast import Every, ScheduledReleases, alike, read_every, recurring
 from pufferflow.accounting.ledger.reader import Entry
 from pufferflow.accounting.ledger.state import AccountState
+from pufferflow.accounting.methods import methods_in_words
 from pufferflow.accounting.rules.additive import CouplingRule
 from pufferflow.accounting.rules.windows import WindowsRule
 from pufferflow.core.errors import Refused, UsageError
@@ -179,7 +180,9 @@ def spending_of(spent: AccountCosts) -> Spending:
         if spent.scenario.refusal
         else ""
     )
-    return Spending(composed.total, _why(spent, composed), _if_wrong(spent), refusal)
+    counted = "" if spent.methods is None else methods_in_words(spent.methods, composed.method)
+    why = " ".join(filter(None, (_why(spent, composed), counted)))
+    return Spending(composed.total, why, _if_wrong(spent), refusal)
 
 
 def _why(spent: AccountCosts, total: Composed) -> str:

@@ -104,8 +104,14 @@ class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
     at: str
 
 
-RULES: Final = 2
-"""The version of today's rules: version 1 took the least total over accounting methods after the answers."""
+RULES: Final = 3
+"""The version of today's rules, by which an account holds several accounting methods with shares of its limit.
+
+Version 1 took the least total over accounting methods after the answers. Version 2 kept the method that suited the
+first release.
+"""
+CHOSEN: Final = 2
+"""The version since which methods are chosen before the first answer."""
 
 
 @final
@@ -123,6 +129,8 @@ class Opened(_Event, frozen=True, tag="open", omit_defaults=True):
     """The part of the limit's δ for keys that the data chooses; None in older ledgers: the default."""
     rules: int = 1
     """The version of the rules by which the account counts from its first release on; see `corrections`."""
+    methods: tuple[str, ...] = ()
+    """The names of the accounting methods that the account may count by; () for all."""
 
 
 @final
@@ -136,7 +144,7 @@ class Superseded(_Event, frozen=True, tag="supersede", omit_defaults=True):
 
 
 @final
-class Reserved(_Event, frozen=True, tag="reserve"):
+class Reserved(_Event, frozen=True, tag="reserve", omit_defaults=True):
     """The cost of a release is charged, before a private row is read."""
 
     release: str
@@ -151,7 +159,12 @@ class Reserved(_Event, frozen=True, tag="reserve"):
     """The total of all releases so far, this one included, or an upper bound of it."""
     rule: str
     """The rule of composition that proves `total`."""
-    meter: str | None
+    method: str | None = msgspec.field(name="meter")
+    """The accounting method that proves `total`; in accounts of older versions the only one that counts."""
+    shares: dict[str, float] = {}
+    """The accounting methods of the account and their shares, with the first release about a row."""
+    dead: tuple[str, ...] = ()
+    """The accounting methods that do not admit this release, and none after it."""
 
 
 @final
@@ -174,7 +187,9 @@ class ReservedSummary(msgspec.Struct, frozen=True, tag_field="kind", tag="reserv
     release: str
     fingerprint: str
     cost: StoredCost
-    meter: str | None
+    method: str | None = msgspec.field(name="meter")
+    shares: dict[str, float] = {}
+    dead: tuple[str, ...] = ()
 
 
 @final

@@ -32,7 +32,13 @@ from pufferflow.accounting.ledger.verify import (
     read_kept_head,
     verify,
 )
-from pufferflow.accounting.reserved import Opening, ReservedProfiles, read_keys_delta, read_reserved
+from pufferflow.accounting.methods import read_methods
+from pufferflow.accounting.reserved import (
+    Opening,
+    ReservedProfiles,
+    read_keys_delta,
+    read_reserved,
+)
 from pufferflow.core.errors import LedgerError, PufferflowError, UsageError
 from pufferflow.core.notebook import MOST_ROWS, Card, InNotebooks
 from pufferflow.core.paths import local_path
@@ -79,6 +85,8 @@ class AccountRequest:
     """The profiles to reserve; an account that exists has those that it was opened with."""
     keys_delta: float | None = None
     """The part of δ for keys that the data chooses; None for that of the account, or the default."""
+    methods: tuple[str, ...] = ()
+    """The accounting methods; () for those of the account, or all."""
 
     def find(self, reader: Reader) -> AccountState | None:
         """Return the account if it exists; it must be as requested."""
@@ -93,6 +101,8 @@ class AccountRequest:
         share = account.opening.share_of_keys(self.scenario, account.limit)
         if self.keys_delta not in {None, share}:
             wrong.append(f"keys_delta ({share:g})")
+        if self.methods and set(self.methods) != set(account.opening.methods or ()):
+            wrong.append("methods")
         if self.scenario.fingerprint != account.fingerprint:
             wrong += differences(account.scenarios[-1], self.scenario)
         if wrong:
@@ -131,6 +141,7 @@ class AccountRequest:
                 profiles=() if self.profiles is None else tuple(self.profiles.profiles),
                 keys_delta=share or self.keys_delta,  # 0 is stored where it was named
                 rules=RULES,
+                methods=self.methods,
             )
         )
 
@@ -186,6 +197,7 @@ class Ledger(InNotebooks):
         separate: bool = False,
         reserve: Iterable[tuple[object, int]] | None = None,
         keys_delta: float | None = None,
+        methods: Iterable[str] | str = "all",
     ) -> Account:
         """Return the account of this name, opened if it is missing; an existing one must agree with the arguments.
 
@@ -200,6 +212,11 @@ class Ledger(InNotebooks):
         `keys_delta` is the part of the limit's δ for keys that releases take from the data (`keys="discover"`); sums
         keep the rest. By default it is half of δ under `pf.Presence`, where keys may be discovered, and 0 otherwise or
         for a `pf.Tv`. It is fixed here, since answers must not decide whether keys or sums take it.
+
+        `methods` are the accounting methods that may prove totals under limits other than `pf.Pure`. By default the
+        account keeps all that bound its first release, and answers while one of them stays within its share of the
+        limit. The one that suits the first release has the largest share. A list of names keeps these only, such as
+        `methods=["pure"]`; one of them has the whole limit.
         """
         scenario, name = _read_scenario(scenario), read_text(name, "name", _NAME)
         limit = instance(
@@ -214,6 +231,7 @@ class Ledger(InNotebooks):
             ),  # "no" is no False
             None if reserve is None else read_reserved(reserve, scenario, limit).within_limit(),
             None if keys_delta is None else read_keys_delta(keys_delta, scenario, limit),
+            read_methods(methods, scenario, limit),
         )
         if request.profiles is not None and request.keys_delta:
             raise UsageError(

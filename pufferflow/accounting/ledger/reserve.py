@@ -136,6 +136,7 @@ class ReservationRequest:
             ) from refusal
         if not total.total <= allowed:
             return total
+        shares, dead = self._shares(appender)
         if self.cost.shape.digest not in appender.state.shapes:
             keep_shape(appender.transaction, self.cost.shape)
         known = self.certificate
@@ -152,9 +153,24 @@ class ReservationRequest:
             cost=StoredCost.of(self.cost),
             total=total.total,
             rule=total.rule,
-            meter=total.meter,
+            method=total.method,
+            shares=shares,
+            dead=dead,
         )
         return (appender.append(event), self.cost, None), account.notes
+
+    def _shares(self, reader: Reader) -> tuple[dict[str, float], tuple[str, ...]]:
+        """Return the shares of the account's methods if this release fixes them, and the methods that die with it."""
+
+        def told(spent: AccountCosts) -> tuple[dict[str, float], tuple[str, ...]]:
+            cost = spent.counted(self.decision)
+            begun = spent.begun(cost)
+            named = begun is not spent and begun.methods is not None and spent.offered is not None
+            return dict(begun.methods.shares) if named and begun.methods else {}, begun.dying(
+                [cost]
+            )
+
+        return reader.total(self.account, told, self.cost)
 
     def _reserved_before(
         self, account: AccountState, reader: Reader
@@ -194,9 +210,12 @@ class ReservationRequest:
             self.account, lambda spent: spent.remaining(spent.counted(self.decision)), self.cost
         )
         same = "one with per_group=False, " if self.certificate.quieter else ""
+        held = reader.total(self.account, lambda spent: spent.methods)
+        named = ", ".join(held.alive) if held is not None and len(held.shares) > 1 else ""
+        counted = f" No accounting method of the account admits it: {named}." if named else ""
         return LimitReached(
             f"The release would bring the account {self.account!r} to {limit.measure} "
-            f"{at_most(total.total, SPENT)}, above its limit {limit!r}; {at_most(before, SPENT)} is spent.",
+            f"{at_most(total.total, SPENT)}, above its limit {limit!r}; {at_most(before, SPENT)} is spent.{counted}",
             allowed=f"{left} more releases of this plan",
             instead=f"a plan with a smaller {limit.measure}, {same}or fewer releases; nothing was read or charged",
         )

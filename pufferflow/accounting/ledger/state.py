@@ -9,6 +9,7 @@ from typing import Any, Final, final
 
 from pufferflow.accounting.account_costs import AccountCosts
 from pufferflow.accounting.ledger.events import (
+    CHOSEN,
     EMPTY,
     Committed,
     CommittedSummary,
@@ -25,6 +26,7 @@ from pufferflow.accounting.ledger.events import (
     summarize,
 )
 from pufferflow.accounting.ledger.tables import LEAST, NEWS, Transaction
+from pufferflow.accounting.methods import Methods, shared_out
 from pufferflow.accounting.reserved import Opening, ReservedProfiles
 from pufferflow.core.errors import LedgerError, UsageError
 from pufferflow.core.suggestions import nearest
@@ -50,8 +52,9 @@ class AccountState:
         self.rules = opened.rules
         """The version of the rules by which the account counted when it was opened."""
         profiles = ReservedProfiles(opened.profiles, opened.limit) if opened.profiles else None
-        self.opening = Opening(profiles, opened.keys_delta)
-        """The profiles that were reserved, if the account counts by them, and the part of δ for keys."""
+        offered = opened.methods if opened.rules > CHOSEN else None
+        self.opening = Opening(profiles, opened.keys_delta, offered)
+        """The profiles that were reserved, the part of δ for keys, and the accounting methods."""
         self.reserved: dict[str, int] = {}
         """The number of the reservation, by release id."""
         self.committed: dict[int, int] = {}
@@ -70,8 +73,12 @@ class AccountState:
         """The number of reservations before each of the later scenarios."""
         self._scenarios: list[Scenario] = []
         self._entries: set[int] = set()
-        self._meters: list[tuple[int, str]] = []
-        """The first reservation at which each meter is named."""
+        self._methods: list[tuple[int, str]] = []
+        """The first reservation at which each accounting method is named."""
+        self._shares: dict[str, float] = {}
+        """The accounting methods with their shares, once they are fixed."""
+        self._dead: dict[int, tuple[str, ...]] = {}
+        """The methods that died with a reservation, by its place."""
 
     @property
     def fingerprint(self) -> str:
@@ -122,9 +129,22 @@ class AccountState:
             raise misfit(event.number, "its release is reserved already")
         self.reserved[event.release] = event.number
         self._entries.add(event.number)
-        if event.meter is not None and (not self._meters or self._meters[-1][1] != event.meter):
-            self._meters.append((len(self.costs), event.meter))
+        self._count_by(event)
         self.costs.append(event.cost)
+
+    def _count_by(self, event: ReservedSummary | Reserved) -> None:
+        """Note the accounting methods that a reservation names."""
+        place = len(self.costs)
+        if event.shares:
+            if self._shares or not shared_out(event.shares):
+                raise misfit(event.number, "its shares of the limit are not the account's")
+            self._shares = event.shares
+        if event.dead:
+            if not set(event.dead) <= set(self._shares):
+                raise misfit(event.number, "it ends methods that the account does not have")
+            self._dead[place] = event.dead
+        if event.method is not None and (not self._methods or self._methods[-1][1] != event.method):
+            self._methods.append((place, event.method))
 
     def _commit(self, event: CommittedSummary | Committed) -> None:
         if event.entry not in self._entries:
@@ -155,7 +175,7 @@ class AccountState:
         if count == len(self.scenarios):
             return spent
         then = self._of(self.scenarios[:count])
-        then.meter = spent.meter
+        then.methods = spent.methods
         for cost in spent.all_costs:
             then.add(cost)
         return then
@@ -164,23 +184,30 @@ class AccountState:
         return AccountCosts(scenarios, self.limit, opening=self.opening)
 
     def add(self, costs: Sequence[Cost], spent: AccountCosts) -> None:
-        """Add the costs that follow to a running total, by the meter of the first release that selects a row.
-
-        Older ledgers name a meter for releases about no row too, which is ignored.
-        """
+        """Add the costs that follow to a running total, by the methods of the first release that selects a row."""
         for cost in costs:
-            if self._meters and spent.meter is None and not cost.selects_nothing:
-                place = len(spent)
-                recorded = next(
-                    (meter for first, meter in reversed(self._meters) if first <= place), None
-                )
-                then = (
-                    self._of(self.scenarios[: self.scenarios_known(place)])
-                    if recorded == "renyi"
-                    else spent
-                )
-                spent.meter = then.method_meant(recorded, cost)
+            place = len(spent)
+            if spent.methods is None and not cost.selects_nothing:
+                spent.methods = self._methods_from(place, cost, spent)
             spent.add(cost)
+            spent.bury(self._dead.get(place, ()))
+
+    def _methods_from(self, place: int, cost: Cost, spent: AccountCosts) -> Methods | None:
+        """Return the accounting methods of the account from a reservation on, which is its first about a row.
+
+        Older ledgers name a method for releases about no row too, which is ignored.
+        """
+        if self._shares:
+            return Methods(self._shares)
+        if self.opening.methods is not None:
+            return None
+        recorded = next(
+            (method for first, method in reversed(self._methods) if first <= place), None
+        )
+        then = spent
+        if recorded == "renyi":
+            then = self._of(self.scenarios[: self.scenarios_known(place)])
+        return then.method_meant(recorded, cost)
 
 
 @final

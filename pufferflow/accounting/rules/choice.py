@@ -33,10 +33,11 @@ RULES: tuple[CompositionRule, ...] = (
     *(ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
-_METERS: dict[Divergence, tuple[str, ...]] = {
+PURE = "pure"
+_METHODS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
     Divergence.HOCKEY_STICK: ("gaussian", "rows"),
-    Divergence.RENYI: ("renyi", "classes"),
+    Divergence.RENYI: ("renyi", "rows", "classes"),
     Divergence.CONCENTRATED: ("zcdp",),
     Divergence.GAUSSIAN: ("gaussian",),
 }
@@ -53,50 +54,50 @@ class RuleTotal(NamedTuple):
     adaptive: bool = True
 
 
-def meters_of(kind: GuaranteeFamily) -> list[str]:
-    """Return the accounting methods for a kind of guarantee: an account is counted by one of them.
+def methods_of(kind: GuaranteeFamily) -> list[str]:
+    """Return the accounting methods for a kind of guarantee.
 
     They count pure losses, losses along one coupling, what single rows reveal, or losses within hidden classes.
     """
-    return ["pure", *_METERS[kind.example.divergence]]
+    return [PURE, *_METHODS[kind.example.divergence]]
 
 
-def meters_for(kind: GuaranteeFamily, priors: Iterable[Prior]) -> list[str]:
+def methods_for(kind: GuaranteeFamily, priors: Iterable[Prior]) -> list[str]:
     """Return the accounting methods that differ from each other under some priors."""
     needed: dict[str, type[Prior]] = {"rows": ChainPrior, "classes": GaussianMixture}
     believed = list(priors)
     return [
-        meter
-        for meter in meters_of(kind)
-        if meter not in needed or any(isinstance(prior, needed[meter]) for prior in believed)
+        method
+        for method in methods_of(kind)
+        if method not in needed or any(isinstance(prior, needed[method]) for prior in believed)
     ]
 
 
 def least(
     releases: UnitReleases,
     kind: GuaranteeFamily,
-    meter: str,
+    method: str,
     *,
     fixed: bool = False,
     rules: Sequence[CompositionRule] = RULES,
 ) -> RuleTotal:
-    """Return the least total of a kind that a rule proves by one meter; ∞ if none does.
+    """Return the least total of a kind that a rule proves by one accounting method; ∞ if none does.
 
     Priors without a chain, or without hidden classes, count movements along one coupling in place of these.
     """
-    if meter not in meters_for(kind, [releases.prior]) and meter in meters_of(kind):
-        meter = meters_of(kind)[1]
+    if method not in methods_for(kind, [releases.prior]) and method in methods_of(kind):
+        method = methods_of(kind)[1]
     spare = kind.example.delta * _SPARE if Movements.fit(releases.scenario, releases.prior) else 0.0
     # without that part of δ for all rules: which one holds may depend on the answers
     counted, more = (kind.reserve_delta(spare), _of_cutting(spare, kind)) if spare else (kind, 0.0)
     totals = [RuleTotal(math.inf, "no rule")]
     row_by_row = any(shape.row_by_row for shape in releases.shapes)
     if row_by_row:  # of a channel only pure losses are known (M35)
-        rules, fixed = (rules, False) if meter == "pure" else ((), False)
+        rules, fixed = (rules, False) if method == PURE else ((), False)
     for rule in rules:
         if not (fixed or rule.adaptive):
             continue
-        value = _by(meter, rule, releases, counted)
+        value = _by(method, rule, releases, counted)
         if value == 0:
             return RuleTotal(0.0, rule.name)
         totals.append(RuleTotal(_sum(value, more), rule.name, adaptive=rule.adaptive))
@@ -106,7 +107,7 @@ def least(
     if spare and not row_by_row:
         totals.append(
             RuleTotal(
-                _sum(_by(meter, TRANSLATION, replace(releases, spare=spare), counted), more), RARE
+                _sum(_by(method, TRANSLATION, replace(releases, spare=spare), counted), more), RARE
             )
         )
     return min(totals, key=lambda total: total.value)
@@ -128,20 +129,20 @@ def _sum(value: float, more: float) -> float:
     return (value + more) * (1 + UNIT) if more else value
 
 
-def _by(meter: str, rule: CompositionRule, releases: UnitReleases, kind: GuaranteeFamily) -> float:
-    """Return the total that a rule proves by one meter."""
-    if meter not in meters_of(kind):
+def _by(method: str, rule: CompositionRule, releases: UnitReleases, kind: GuaranteeFamily) -> float:
+    """Return the total that a rule proves by one method."""
+    if method not in methods_of(kind):
         return math.inf
     alpha = kind.example.alpha
     totals: dict[str, Callable[[], float]] = {
-        "pure": lambda: from_pure(rule.pure(releases), kind),
+        PURE: lambda: from_pure(rule.pure(releases), kind),
         "gaussian": lambda: from_gaussian(rule.gaussian(releases), kind),
         "rows": lambda: rule.by_rows(releases, kind),
         "renyi": lambda: rule.renyi(releases, alpha),
         "classes": lambda: rule.by_class(releases, alpha),
         "zcdp": lambda: rule.zcdp(releases),
     }
-    return _or_infinite(totals[meter])
+    return _or_infinite(totals[method])
 
 
 def _or_infinite(total: Callable[[], float]) -> float:

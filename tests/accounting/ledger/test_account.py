@@ -176,8 +176,9 @@ def test_limits_have_one_epsilon(ledger):
     assert ledger.accounts() == ()
 
 
-def meter_of(account):
-    return account._log.read(lambda reader: reader.spent("power").meter)
+def shares_of(account):
+    """Return the accounting methods of an account with their shares."""
+    return account._log.read(lambda reader: reader.spent("power").methods.shares)
 
 
 LIMITS = [pf.Approx(2.0, 1e-6), pf.Renyi(4, 2.0), pf.ApproxRenyi(4, 2.0, 1e-6)]
@@ -185,26 +186,27 @@ LIMITS = [pf.Approx(2.0, 1e-6), pf.Renyi(4, 2.0), pf.ApproxRenyi(4, 2.0, 1e-6)]
 
 @pytest.mark.parametrize("limit", LIMITS, ids=["approx", "renyi", "approx renyi"])
 def test_every_kind_of_limit(file, limit):
-    """Totals are of the limit's kind; a new process goes on counting by the rule that the first release chose."""
+    """Totals are of the limit's kind; a new process goes on with the methods that the first release fixed."""
     with Ledger(file) as ledger:
         account = ledger.open("power", SCENARIO, limit=limit)
         before = [release(account, ready(0.5)) and account.spent() for _ in range(3)]
-        chosen = meter_of(account)
-        assert chosen is not None
+        shares = shares_of(account)
+        assert sum(shares.values()) <= 1
     assert all(type(spent) is type(limit) for spent in before)
     with Ledger(file) as ledger:
         account = ledger.account("power")
         assert account.limit == limit
-        assert meter_of(account) == chosen
+        assert shares_of(account) == shares
         assert account.spent() == before[-1]
         release(account, ready(0.5))
         with pytest.raises(pf.LimitReached):
             account.reserve(ready(3.0), None)
-        meters = {
-            json.loads(line)["event"].get("meter")
+        events = [
+            json.loads(line)["event"]
             for line in ledger.export(file.with_suffix(".n")).read_text().splitlines()
-        }
-    assert meters - {None} == {chosen}
+        ]
+    assert [event["shares"] for event in events if "shares" in event] == [shares]
+    assert {event.get("meter") for event in events} - {None} <= set(shares)
 
 
 def test_plans_of_another_scenario(account):

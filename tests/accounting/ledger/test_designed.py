@@ -235,7 +235,7 @@ def test_no_design_where_other_outputs_could_use_the_same_delta(tmp_path):
         )
         one.plan(pf.Pure(1.0)).release(noisy)
         with pytest.raises(
-            pf.Refused, match="about these rows by standard deviations of Gaussian noise"
+            pf.Refused, match="by pure losses and standard deviations of Gaussian noise since"
         ):
             noisy.design(one).release(noisy)
         fresh.design(one, pf.Approx(1.0, 0.1)).release(fresh)

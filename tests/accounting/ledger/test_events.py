@@ -67,7 +67,7 @@ EVENTS = st.one_of(
         cost=COSTS,
         total=FINITE,
         rule=TEXTS,
-        meter=st.none() | TEXTS,
+        method=st.none() | TEXTS,
     ),
     st.builds(Committed, **COMMON, entry=st.integers(1, 2**53), payload=TEXTS),
 )

@@ -6,7 +6,7 @@ from itertools import count
 from tempfile import TemporaryDirectory
 
 import pufferflow as pf
-from pufferflow.accounting.rules.choice import meters_for
+from pufferflow.accounting.rules.choice import methods_for
 
 _NAMES = count()
 
@@ -24,7 +24,7 @@ def _ledger():
 class Referee:
     """An account's running total, asked about paths of releases as a ledger asks it before each release.
 
-    The first release that is about a row says by what the account counts from then on.
+    The first release that is about a row fixes the methods and their shares; methods that do not admit one are dead.
     """
 
     def __init__(self, scenario, limit, **options):
@@ -34,11 +34,11 @@ class Referee:
 
     def admits(self, path):
         """Say whether the account lets all of these releases through, one after another."""
-        return self._verdict(tuple(path))[0]
+        return self._verdict(tuple(path))
 
     def fits(self, path, cost):
         """Say whether the account lets one more cost through after a path that it admits."""
-        return self._asked(tuple(path), cost)[0]
+        return self._asked(tuple(path), cost)
 
     def total(self, path):
         """Return the total of a path as the account states it; None if it is refused."""
@@ -48,39 +48,35 @@ class Referee:
             return None
 
     def _begun(self, path, *, joint):
+        """Return an account with the releases of a path, each counted as a ledger records it."""
         name = self._account.name
         account = self._account._log.read(lambda reader: reader.account(name).begin())
-        for place, release in enumerate(path):
-            if account.meter is None and not release.cost.selects_nothing:
-                account.meter = self._meter(account, path[: place + 1])
-            account.add(release.joint_cost if joint else release.cost)
+        for release in path:
+            cost = release.joint_cost if joint else release.cost
+            begun = account.begun(cost)
+            dead = begun.dying([cost])
+            account.methods = begun.methods
+            account.add(cost)
+            account.bury(dead)
         return account
-
-    def _meter(self, account, path):
-        meter = self._verdict(path)[1]
-        return (
-            account.method_meant(meter, path[-1].cost)
-            if hasattr(account, "method_meant")
-            else meter
-        )
 
     def _verdict(self, path):
         if not path:
-            return True, None
+            return True
         if path not in self._known:
             before, last = path[:-1], path[-1]
             designed = any(one.designed for one in path)
             cost = last.joint_cost if designed else last.cost
-            fits = self._verdict(before)[0]
-            self._known[path] = self._asked(before, cost, joint=designed) if fits else (False, None)
+            fits = self._verdict(before)
+            self._known[path] = self._asked(before, cost, joint=designed) if fits else False
         return self._known[path]
 
     def _asked(self, before, cost, *, joint=False):
         try:
             total = self._begun(before, joint=joint).total([cost], enough=self.limit.loss)
         except pf.Refused:
-            return False, None
-        return bool(total.total <= self.limit.loss), total.meter
+            return False
+        return bool(total.total <= self.limit.loss)
 
 
 class LedgerReferee:
@@ -121,7 +117,7 @@ class Composing:
         chosen = (
             {}
             if isinstance(limit, pf.Pure)
-            else {"method": meters_for(limit.kind, scenario.priors)[-1]}
+            else {"method": methods_for(limit.kind, scenario.priors)[-1]}
         )
         self._scenario, self.limit, self._options, self._known = (
             scenario,
