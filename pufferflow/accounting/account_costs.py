@@ -105,6 +105,19 @@ def single_kind(guarantee: Guarantee) -> GuaranteeFamily:
 
 
 @final
+class AccountMethod(NamedTuple):
+    """An accounting method of an account: its share of the limit, and the total of all releases that it proves.
+
+    It is dead, and its total ∞, if some release was above its share.
+    """
+
+    name: str
+    share: float
+    total: float
+    alive: bool
+
+
+@final
 class MethodTotal(NamedTuple):
     """The total that an accounting method proves; ∞ if it proves none."""
 
@@ -399,9 +412,11 @@ class AccountCosts:
             self.methods, self._by_method = self.methods.without(methods), None
             self._last = None
 
-    def counts_by(self, method: str) -> bool:
-        """Return whether a method is the only one that counts."""
-        return self.methods is not None and self.methods.alive == [method]
+    @property
+    def only_method(self) -> str | None:
+        """The method that counts alone; None if there are several."""
+        alive = [] if self.methods is None else self.methods.alive
+        return alive[0] if len(alive) == 1 else None
 
     def by_each_method(self) -> list["AccountCosts"]:
         """Return the same releases as each method that is alive counts them."""
@@ -421,11 +436,17 @@ class AccountCosts:
         kind = methods.kind(PURE, self.limit, self._kind_of_sums)
         return methods.whole(PURE, kind, from_pure(epsilon, kind))
 
-    def by_methods(self) -> tuple[MethodTotal, ...]:
-        """Return the totals of all releases by the methods that are alive, the least first."""
-        if self.methods is None or self.reserved is not None or self.designed or self._pure:
+    def by_methods(self) -> tuple[AccountMethod, ...]:
+        """Return the accounting methods with their totals of all releases; () if there is no choice of methods."""
+        if self.methods is None or self._pure:
             return ()
-        return tuple(sorted(self.totals_by_method(()).values(), key=lambda one: one.value))
+        totals = self.totals_by_method(())
+        return tuple(
+            AccountMethod(
+                method, share, totals[method].value if method in totals else math.inf, method in totals
+            )
+            for method, share in self.methods.shares.items()
+        )
 
     def _of_key_delta(self, by_belief: Sequence[UnitReleases]) -> Refused | None:
         """Return a refusal if keys that the data chooses take more δ than the account has for keys."""

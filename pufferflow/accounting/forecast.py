@@ -415,7 +415,7 @@ class AccountForecast(InNotebooks):
     """A future total of an account: `total` is an ε, or ∞ if it grows without bound, as `note` explains.
 
     `releases` is the number of releases, ∞ for an endless schedule. `fits` is how many of them the limit allows. `rule`
-    proves the total.
+    proves the total, by the accounting `method` if the account has several.
 
     >>> import tempfile, polars as pl, pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -435,6 +435,7 @@ class AccountForecast(InNotebooks):
     releases: int | float
     fits: int | float
     note: str = ""
+    method: str | None = None
 
 
 def forecast(
@@ -503,10 +504,17 @@ class ScheduledReleases:
                 )
             many = releases if total.total <= allowed else most(fits, releases)
             return AccountForecast(
-                total.total, total.guarantee, total.rule, releases, many, self._noted("")
+                total.total,
+                total.guarantee,
+                total.rule,
+                releases,
+                many,
+                self._noted(""),
+                total.method,
             )
-        value, rule, note = min(
-            (self._endless_by(view) for view in account.by_each_method()), key=lambda one: one[0]
+        (value, rule, note), method = min(
+            ((self._endless_by(view), view.only_method) for view in account.by_each_method()),
+            key=lambda one: one[0][0],
         )
         value = account.promised(value, [self._cost])
         many = math.inf
@@ -515,7 +523,7 @@ class ScheduledReleases:
             if many < _FEW and (many == 0 or fits(int(many) + 1)):
                 many = most(fits, _MOST_RELEASES)
         promise = account.kind.at(value) if math.isfinite(value) else None
-        return AccountForecast(value, promise, rule, math.inf, many, self._noted(note))
+        return AccountForecast(value, promise, rule, math.inf, many, self._noted(note), method)
 
     def _noted(self, note: str) -> str:
         """Return a note, with those on releases that overlap and on plans that may have other noise."""
@@ -572,7 +580,7 @@ class ScheduledReleases:
         releases = UnitReleases(
             scenario, prior, account.costs, account.steps_seen, schedule=repeated
         )
-        pure = account.reserved is None and account.counts_by(PURE)
+        pure = account.reserved is None and account.only_method == PURE
         proven = [
             RuleTotal(value, rule.name)
             for rule in (RULES if pure else ())
@@ -584,7 +592,7 @@ class ScheduledReleases:
             return account.from_pure(value * (1 + _RTOL)), name, note
         turns = (
             turns_until_endless(account.costs, cost, self._every.steps, prior)
-            if account.counts_by("rows")
+            if account.only_method == "rows"
             else None
         )
         if turns is not None and turns <= _MOST_TURNS:

@@ -2,8 +2,9 @@
 
 `tests/ledger/written` keeps `sound.sqlite`, written by commit af7a85e, and `refused.sqlite`, written by commit e596eba,
 which took priors that were refused later, and `corrected.sqlite`, written by commit 33c274a, which counted some
-accounts too low (see `corrected`); beside each a JSON file says what its accounts told then. They are never written
-again: whatever the library becomes, they have to be read. A ledger of a later version is added in the same way,
+accounts too low (see `corrected`), and `one_method.sqlite`, written by commit 92035f4, whose accounts kept one
+accounting method. Beside each a JSON file says what its accounts told then. They are never written again: whatever the
+library becomes, they have to be read. A ledger of a later version is added in the same way,
 
     git worktree add --detach /tmp/older COMMIT
     PYTHONPATH=/tmp/older:tests/support python tests/support/written.py sound tests/ledger/written
@@ -272,6 +273,22 @@ def _refused() -> dict[str, Case]:
     return cases
 
 
+def _one_method() -> dict[str, Case]:
+    """Return accounts under limits that are not pure, each counted by what suited its first release."""
+    chain, noisy, curve = pf.MarkovChain(CHAIN), pf.Approx(0.5, 1e-6), pf.Renyi(4, 0.5)
+    gaussian, laplace = {"noise": pf.Gaussian}, {"noise": pf.Laplace}
+    two_noises = _days(noisy, **gaussian) | {"laplace": _days(noisy, **laplace)["day 1"]}
+    return {
+        "rows": Case(_scenario(ON, chain), pf.Approx(9.0, 1e-5), _days(noisy, **gaussian)),
+        "messages": Case(_scenario(ON, chain), pf.Approx(9.0, 1e-5), _days(noisy, **laplace)),
+        "moments": Case(_scenario(ON, chain), pf.Renyi(4, 99.0), _days(curve, **gaussian)),
+        "coupled": Case(_scenario(ON, pf.AnyCorrelation()), pf.Approx(9.0, 1e-5), two_noises),
+        "concentrated": Case(
+            _scenario(POWER, pf.AnyCorrelation()), pf.Zcdp(9.0), _days(pf.Zcdp(0.1), "power")
+        ),
+    }
+
+
 def column_of(scenario: pf.Scenario) -> str:
     """Return the column that can be asked about."""
     return scenario.sensitive[0]
@@ -289,6 +306,7 @@ BETTER = {
 }
 """Sound priors for the accounts whose own are refused."""
 CASES = _sound()
+ONE_METHOD = _one_method()
 
 
 def _write(account: Any, case: Case, scenario: pf.Scenario) -> dict[str, Any]:
@@ -313,13 +331,14 @@ def _numbers(release: pf.Release) -> dict[str, Any]:
 
 def write(kind: str, folder: Path) -> None:
     """Write a ledger, and what its accounts tell."""
-    cases, place = CASES if kind == "sound" else _refused(), folder / f"{kind}.sqlite"
+    kinds = {"sound": _sound, "refused": _refused, "one_method": _one_method}
+    cases, place = kinds[kind](), folder / f"{kind}.sqlite"
     if place.exists():
         sys.exit(f"{place} is there")
     told = dict[str, Any]()
     ledger = pf.Ledger(place)
     for name, case in cases.items():
-        account = ledger.open(name, case.scenario, limit=case.limit)
+        account = ledger.open(name, case.scenario, limit=case.limit, dataset=name)
         given = _write(account, case, case.scenario)
         if kind == "sound" and case.better is not None:
             account = ledger.replace_prior(name, case.better, regardless_of_answers=True)
@@ -331,7 +350,7 @@ def write(kind: str, folder: Path) -> None:
     for name, one in told.items():
         account = ledger.account(name)
         one |= {
-            "spent": account.spent().epsilon,
+            "spent": account.spent().loss,
             "states": {entry.release_id: entry.state for entry in account.history()},
             "charged": [
                 getattr(entry, "at_most", getattr(entry, "total", None))

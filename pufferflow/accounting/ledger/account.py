@@ -18,7 +18,12 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar, final
 
-from pufferflow.accounting.account_costs import AccountCosts, differential_privacy, group_privacy
+from pufferflow.accounting.account_costs import (
+    AccountCosts,
+    AccountMethod,
+    differential_privacy,
+    group_privacy,
+)
 from pufferflow.accounting.forecast import AccountForecast, forecast
 from pufferflow.accounting.ledger.budget import (
     Outlook,
@@ -412,6 +417,22 @@ class Account(InNotebooks):
         None if that is unknown: under a prior of independent rows the sizes of groups are not computed.
         """
         return self._total(group_privacy)
+
+    def methods(self) -> tuple[AccountMethod, ...]:
+        """Return the accounting methods of the account and what each says of all releases; () under `pf.Pure`.
+
+        They are fixed with the first release. The least total of those that are alive is what is spent.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(0.1))
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     account = ledger.open("levels", scenario, limit=pf.Approx(3.0, 1e-6))
+        ...     releases = [plan.release(account) for _ in range(2)]
+        ...     print(*(f"{one.name} {one.share:.2f} {one.total:.2f}" for one in account.methods()))
+        pure 0.00 0.20 gaussian 1.00 0.71
+        """
+        return self._total(lambda spent: spent.by_methods())
 
     def explain(self) -> str:
         """Return the spending in words, with its cause, and the joint guarantee that is left if a prior is wrong."""

@@ -65,6 +65,10 @@ class Entry(InNotebooks):
     certainty: str
     at_most: float
     at_most_rule: str
+    method: str | None = None
+    """The accounting method that proved it, if there are several."""
+    dead: tuple[str, ...] = ()
+    """The accounting methods that did not admit the release, and none since."""
     so_far: AccountCosts | None = field(default=None, repr=False, compare=False)
     """The account's costs, of which those of the releases up to this one count; None if they cannot be read."""
     place: int = field(default=0, repr=False, compare=False)
@@ -214,6 +218,8 @@ class Reader:
                 certainty=event.certainty,
                 at_most=event.total,
                 at_most_rule=event.rule,
+                method=event.method,
+                dead=event.dead,
                 so_far=spent,
                 place=place,
             )

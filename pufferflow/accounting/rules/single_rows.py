@@ -26,7 +26,6 @@ from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Initial, Secret
-from pufferflow.noise.gaussian import Gaussian
 from pufferflow.privacy.guarantee import GuaranteeFamily
 from pufferflow.published.cost import Cost, Shape
 
@@ -58,11 +57,6 @@ class SingleRowsRule(CompositionRule):
         )
 
     def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
-        if not any(
-            shape.row_movement is not None or isinstance(shape.noise, Gaussian)
-            for shape in releases.shapes
-        ):
-            return math.inf  # nor is there a tighter bound for Laplace noise
         rows = _rows(releases)
         row = math.inf if rows is None else _deviations(releases)
         if rows is None or not math.isfinite(row):

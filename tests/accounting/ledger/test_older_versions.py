@@ -13,7 +13,7 @@ import pufferflow as pf
 KEPT = Path(__file__).parent / "written"
 TOLD = {
     kind: json.loads((KEPT / f"{kind}.json").read_text(encoding="utf-8"))
-    for kind in ("sound", "refused")
+    for kind in ("sound", "refused", "one_method")
 }
 SOON = {("chain", "open"), ("ar1 renyi", "open"), ("presence", "open"), ("within", "open")}
 OTHERWISE_SHARED = ("presence", "open")
@@ -92,6 +92,24 @@ def test_what_was_reserved_with_other_shares_is_refused_and_charged_once(tmp_pat
             plan.release(account, id=release)
         assert account.spent() == spent
         assert plan.release(account, id="anew").frame.height
+
+
+@pytest.mark.parametrize("name", written.ONE_METHOD)
+def test_an_account_of_one_method_goes_on_with_it(name, tmp_path):
+    """It has no shares: the method that suited its first release has the whole limit, and counts alone."""
+    told, case = TOLD["one_method"]["accounts"][name], written.ONE_METHOD[name]
+    with opened("one_method", tmp_path) as ledger:
+        account = ledger.account(name)
+        (method,) = account.methods()
+        assert (method.share, method.alive) == (1.0, True)
+        assert {entry.method for entry in account.history()} == {method.name}
+        assert account.spent().loss <= told["spent"] * (1 + 1e-12)
+        for made in case.plans.values():
+            made(case.scenario).release(account)
+        assert [one.name for one in account.methods()] == [method.name]
+        assert account.history()[-1].method == method.name
+        assert account.spent().loss >= told["spent"]
+        ledger.verify(told and TOLD["one_method"]["head"])
 
 
 def test_a_superseded_account_goes_on_with_the_belief_of_then(tmp_path):
