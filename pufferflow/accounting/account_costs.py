@@ -443,7 +443,10 @@ class AccountCosts:
         totals = self.totals_by_method(())
         return tuple(
             AccountMethod(
-                method, share, totals[method].value if method in totals else math.inf, method in totals
+                method,
+                share,
+                totals[method].value if method in totals else math.inf,
+                method in totals,
             )
             for method, share in self.methods.shares.items()
         )

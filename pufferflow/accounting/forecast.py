@@ -631,8 +631,8 @@ def compare_accounting(
 
     `schedule` is pairs of a plan and a number of releases. Each release of a plan selects rows `every` so many steps
     later than the one before; `every` may be a duration. Without `every` all releases select the same rows. The total
-    by profiles is for an account that is opened with `reserve=`. Of the other methods an account takes the one that
-    suits its first release.
+    by profiles is for an account that is opened with `reserve=`. An account keeps the other methods, each with its
+    share of the limit; here each has the whole.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())

@@ -264,6 +264,16 @@ class Charged(TomlTable, frozen=True):
         | None
     ) = None
 
+    methods: (
+        Annotated[
+            tuple[str, ...],
+            Meta(
+                description="the accounting methods that a new account keeps; all if it is left out"
+            ),
+        ]
+        | None
+    ) = None
+
     def __post_init__(self) -> None:
         """Refuse addresses that no ledger has, and reservations under limits whose losses add up anyway."""
         check_scheme(self.address)

@@ -111,6 +111,7 @@ class JobAccount:
             dataset=charged.dataset,
             reserve=reserve,
             keys_delta=charged.keys_delta,
+            methods=charged.methods or "all",
         )
         return plan.release(account, release_id, estimates=estimates)
 
