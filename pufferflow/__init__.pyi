@@ -5,9 +5,9 @@ from pufferflow import granularity as granularity
 from pufferflow import learning as learning
 from pufferflow import tradeoff as tradeoff
 from pufferflow.accounting.account_costs import Composed as Composed
+from pufferflow.accounting.compare_methods import compare_accounting as compare_accounting
 from pufferflow.accounting.compose import compose as compose
 from pufferflow.accounting.forecast import AccountForecast as AccountForecast
-from pufferflow.accounting.forecast import compare_accounting as compare_accounting
 from pufferflow.accounting.ledger.account import Account as Account
 from pufferflow.accounting.ledger.ledger import Ledger as Ledger
 from pufferflow.accounting.rules.markov import temporal_leakage as temporal_leakage

@@ -1,8 +1,6 @@
 """The costs of all releases of an account: their total for every prior, and a quick one that grows with each.
 
-If a prior is wrong, all releases together still have totals of the same noises under other priors. If rows are
-independent, the loss is that of a row's own change (M27): differential privacy, over the pairs of values that the
-scenario hides. If they may depend on each other in any way, all rows of a group may change (M7).
+The total is the least of those that the account's methods prove, each within its share of the limit (M61).
 """
 
 import math
@@ -46,9 +44,9 @@ from pufferflow.accounting.running_total import RunningTotal
 from pufferflow.core.errors import Refused
 from pufferflow.core.notebook import InNotebooks
 from pufferflow.models.priors.base import Prior
-from pufferflow.models.priors.simple import AnyCorrelation, Independent
+from pufferflow.models.priors.simple import Independent
 from pufferflow.models.scenario import Scenario
-from pufferflow.models.secret import Initial, Presence, ValueSecret
+from pufferflow.models.secret import Presence
 from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, GuaranteeFamily, Pure
 from pufferflow.published.cost import Cost, Shape, digest_of
 
@@ -132,7 +130,7 @@ class MethodTotal(NamedTuple):
 class AccountCosts:
     """The costs of an account, in order; totals are computed on demand.
 
-    If guarantees are not pure, the account counts by several accounting `methods`, whose shares of the limit are fixed
+    If guarantees are not pure, the account counts by several accounting `methods`. Their shares of the limit are fixed
     with the first release that selects a row. The total is the least of those that are alive. Answers about no row are
     noise alone, without any loss.
     """
@@ -166,8 +164,10 @@ class AccountCosts:
             self.methods = Methods.only(PURE)
         self._promises = list[float]()
         """The guarantees of single releases, each once, in order."""
-        self._last: tuple[int, Composed] | None = None
-        """The last total that was computed, and its number of releases."""
+        self._last: tuple[int, Sequence[Cost], Composed] | None = None
+        """The last total, after how many releases and further ones: these are usually the next to be added."""
+        self._buried = list[tuple[int, Sequence[str]]]()
+        """The methods that died, and after how many releases."""
         self._by_method: tuple[int, list[Cost], dict[str, MethodTotal]] | None = None
         """The last totals by method, with the number of releases and the further ones that they count."""
         self._as_begun: tuple[Cost, int, AccountCosts] | None = None
@@ -272,9 +272,13 @@ class AccountCosts:
 
     def first(self, count: int) -> "AccountCosts":
         """Return the costs of the first `count` releases, under the present priors."""
+        methods = self.methods
+        if methods is not None and self._buried:
+            then = [died for after, died in self._buried if after <= count]
+            methods = Methods(methods.shares).without([one for died in then for one in died])
         return self._anew(
             self._costs[:count],
-            self.methods,
+            methods,
             self.priors,
             [one.restarted() for one in self._running],
         )
@@ -307,11 +311,21 @@ class AccountCosts:
             and quick.total <= enough
         ):
             return quick
-        if more or fixed:
-            return self._least(more, fixed=fixed)
-        if self._last is None or self._last[0] != len(self):
-            self._last = len(self), self._least((), fixed=False)
-        return self._last[1]
+        if fixed:
+            return self._least(more, fixed=True)
+        known = self._known_total(more)
+        if known is None:
+            known = self._least(more, fixed=False)
+            self._last = len(self), list(more), known
+        return known
+
+    def _known_total(self, more: Sequence[Cost]) -> Composed | None:
+        """Return the last total if it is that of the same releases."""
+        if self._last is None:
+            return None
+        after, then, total = self._last
+        now = [*self._costs[after:], *more]
+        return total if len(now) == len(then) and all(map(is_, now, then)) else None
 
     def proven(self, more: Sequence[Cost] = (), *, enough: float | None = None) -> Composed | None:
         """Return the same; None if no rule bounds it."""
@@ -411,6 +425,7 @@ class AccountCosts:
         if self.methods is not None and methods:
             self.methods, self._by_method = self.methods.without(methods), None
             self._last = None
+            self._buried.append((len(self), methods))
 
     @property
     def only_method(self) -> str | None:
@@ -678,35 +693,3 @@ def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
     """
     hidden_from_nobody = any(prior.sometimes_impossible(scenario.secret) for prior in priors)
     return [*priors, *([Independent()] if hidden_from_nobody else [])]
-
-
-def differential_privacy(account: AccountCosts) -> Guarantee | None:
-    """Return the joint differential privacy of one row's value under all releases; None if unknown.
-
-    It is that of the first row of a sequence if the secret is that row's value. It is unknown for the presence of
-    units, for derived secrets, and for queries on another column than the secret's.
-    """
-    secret, costs = account.scenario.secret, account.costs
-    if not isinstance(secret, ValueSecret) or asks_elsewhere(costs, secret.column):
-        return None
-    if isinstance(secret, Initial):
-        costs = [cost for cost in costs if not _begins_later(cost)]
-    total = account.under(Independent(), costs).proven()
-    return None if total is None else total.guarantee
-
-
-def group_privacy(account: AccountCosts) -> Guarantee | None:
-    """Return the joint guarantee of releases under any dependence of the rows of one group; None if unknown."""
-    total = account.under(AnyCorrelation()).proven()
-    return None if total is None else total.guarantee
-
-
-def asks_elsewhere(costs: Sequence[Cost], column: str) -> bool:
-    """Return whether a release reads another column than the secret's."""
-    return any(cost.shape.column not in {None, column} for cost in costs)
-
-
-def _begins_later(cost: Cost) -> bool:
-    """Return whether a release selects no first row of a sequence, as far as places are known."""
-    placed = cost.shape.rows is not None and cost.shape.rows.runs is not None
-    return placed and cost.start is not None and cost.window[0] > cost.start

@@ -13,7 +13,7 @@ reserved. A schedule has the least total of a method that is alive, and as many 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -24,29 +24,24 @@ from typing import Any, Final, NamedTuple, Protocol, final, runtime_checkable
 import msgspec
 
 from pufferflow.accounting.account_costs import AccountCosts, Composed, most
-from pufferflow.accounting.methods import Methods
 from pufferflow.accounting.reserved import (
     RESERVED,
     KeyDeltaPassed,
     NoneReserved,
-    Opening,
-    ReservedProfiles,
-    read_pairs,
-    read_reserved,
 )
-from pufferflow.accounting.rules.additive import columns_of, sets_of
+from pufferflow.accounting.rules.additive import columns_of
 from pufferflow.accounting.rules.autoregression import Movements, RepeatedRelease
 from pufferflow.accounting.rules.base import UnitReleases
 from pufferflow.accounting.rules.choice import PURE, RARE, RULES, RuleTotal
 from pufferflow.accounting.rules.single_rows import SingleRowsRule, turns_until_endless
 from pufferflow.accounting.running_total import added_alone
-from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.errors import UsageError
 from pufferflow.core.notebook import InNotebooks
-from pufferflow.core.validate import instance, quoted
+from pufferflow.core.validate import quoted
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.time_steps import UNEVEN, read_step, step_in_words
-from pufferflow.privacy.guarantee import Divergence, Guarantee
+from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.published.cost import Cost, Region
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - of all zones
@@ -618,93 +613,3 @@ class ScheduledReleases:
 
 def _place(cost: Cost) -> tuple[Any, ...]:
     return cost.offset, *sorted(cost.regions.items())
-
-
-def compare_accounting(
-    schedule: Iterable[tuple[object, int]],
-    scenario: Scenario,
-    limit: Guarantee,
-    *,
-    every: object = None,
-) -> tuple[Composed, ...]:
-    """Return the total of a schedule by each accounting method that proves one, the least first.
-
-    `schedule` is pairs of a plan and a number of releases. Each release of a plan selects rows `every` so many steps
-    later than the one before; `every` may be a duration. Without `every` all releases select the same rows. The total
-    by profiles is for an account that is opened with `reserve=`. An account keeps the other methods, each with its
-    share of the limit; here each has the whole.
-
-    >>> import polars as pl, pufferflow as pf
-    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
-    >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(0.1))
-    >>> for way in pf.compare_accounting([(plan, 100)], scenario, pf.Approx(10.0, 1e-6)):
-    ...     print(round(way.total, 3), way.method, way.rule)
-    4.693 None profiles reserved beforehand, by the laws of their losses (M26)
-    6.156 gaussian one coupling of the data, along which losses add (M24)
-    10.0 pure one coupling of the data, along which losses add (M24)
-    """
-    limit = instance(
-        limit, Guarantee, "The limit", allowed="a guarantee", instead="limit=pf.Approx(3.0, 1e-6)"
-    )
-    instance(
-        scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)"
-    )
-    pairs = read_pairs(schedule, "schedule")
-    by_plan = [_releases(plan, times, scenario, every) for plan, times in pairs]
-    costs = [cost for releases in by_plan for cost in releases]
-    ways = list[Composed]()
-    for method in AccountCosts([scenario], limit).known_methods:
-        with suppress(Refused):
-            ways.append(_total(AccountCosts([scenario], limit, Methods.only(method)), costs))
-    if limit.divergence is Divergence.HOCKEY_STICK and limit.delta > 0:
-        with suppress(Refused):
-            reserved = _reserved(pairs, by_plan, scenario, limit)
-            ways.append(_total(AccountCosts([scenario], limit, opening=Opening(reserved)), costs))
-    return tuple(sorted(ways, key=lambda way: way.total))
-
-
-def _total(account: AccountCosts, costs: Sequence[Cost]) -> Composed:
-    for cost in costs:
-        account.add(cost)
-    return account.total()
-
-
-def _releases(plan: object, times: int, scenario: Scenario, every: object) -> list[Cost]:
-    """Return the costs of a plan's releases, each so many steps later than the one before."""
-    cost = getattr(plan, "cost", None)
-    if not isinstance(cost, Cost):
-        raise UsageError(
-            f"A schedule of something of type {type(plan).__name__}.",
-            allowed="pairs of a plan and a number of releases",
-            instead="pf.compare_accounting([(plan, 365)], scenario, limit)",
-        )
-    if every is None:
-        return [cost] * times
-    if scenario.order_by is None:
-        raise UsageError(
-            "every needs order_by in the scenario: without it no row is later than another.",
-            allowed="every with order_by, or releases that are all about the same rows",
-            instead="pf.compare_accounting([(plan, 365)], scenario, limit)",
-        )
-    gap = read_every(every, scenario)
-    return [later(cost, gap, turn, scenario) for turn in range(times)]
-
-
-def _reserved(
-    schedule: Sequence[tuple[object, int]],
-    by_plan: Sequence[Sequence[Cost]],
-    scenario: Scenario,
-    limit: Guarantee,
-) -> ReservedProfiles:
-    """Return as many profiles of every plan as one unit needs: releases that no unit shares may have the same one."""
-    costs = [cost for releases in by_plan for cost in releases]
-    sets = [some for prior in scenario.priors for some in sets_of(scenario, prior, costs)]
-    counts = [Counter(map(id, some)) for some in sets]
-    needed = [
-        max(sum(count[one] for one in set(map(id, releases))) for count in counts)
-        for releases in by_plan
-    ]
-    plans = [plan for plan, _ in schedule]
-    return read_reserved(
-        [(plan, times) for plan, times in zip(plans, needed, strict=True) if times], scenario, limit
-    )

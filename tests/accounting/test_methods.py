@@ -49,6 +49,9 @@ def test_an_account_does_not_lock_to_the_method_of_its_first_release(ledger):
     assert account.forecast(day(5), every=24).method == "rows"
     assert [entry.dead for entry in account.history()] == [(), (), ("gaussian",), (), ()]
     assert [entry.method for entry in account.history()][1:3] == ["gaussian", "rows"]
+    totals = [entry.total for entry in account.history()]
+    assert totals == sorted(totals)
+    assert totals[1] == pytest.approx(3.3234, rel=1e-4)  # by the method that counted then
     assert "Counted by what single rows reveal" in account.explain()
     assert "No longer within the limit: standard deviations" in account.explain()
     assert {one.name: one.alive for one in account.methods()} == {"gaussian": False, "rows": True}

@@ -11,7 +11,8 @@ from answers import close_above
 from thinned import nightly, thinned
 
 import pufferflow as pf
-from pufferflow.accounting.account_costs import AccountCosts, differential_privacy, group_privacy
+from pufferflow.accounting.account_costs import AccountCosts
+from pufferflow.accounting.row_and_group_privacy import differential_privacy, group_privacy
 
 LIMIT = pf.Pure(1e6)
 ROWS, LEVELS = 6, [0, 1, 2]

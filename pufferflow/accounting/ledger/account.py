@@ -18,12 +18,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar, final
 
-from pufferflow.accounting.account_costs import (
-    AccountCosts,
-    AccountMethod,
-    differential_privacy,
-    group_privacy,
-)
+from pufferflow.accounting.account_costs import AccountCosts, AccountMethod
 from pufferflow.accounting.forecast import AccountForecast, forecast
 from pufferflow.accounting.ledger.budget import (
     Outlook,
@@ -45,6 +40,7 @@ from pufferflow.accounting.ledger.reserve import (
 from pufferflow.accounting.ledger.state import AccountState
 from pufferflow.accounting.next_release import Past
 from pufferflow.accounting.reserved import ReservedProfile
+from pufferflow.accounting.row_and_group_privacy import differential_privacy, group_privacy
 from pufferflow.accounting.rules.additive import is_understated
 from pufferflow.core.errors import PufferflowError, Refused, UsageError, escape_controls
 from pufferflow.core.notebook import Card, InNotebooks

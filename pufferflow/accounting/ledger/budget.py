@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, final
 
-from pufferflow.accounting.account_costs import (
-    AccountCosts,
-    Composed,
-    asks_elsewhere,
-    differential_privacy,
-    group_privacy,
-)
+from pufferflow.accounting.account_costs import AccountCosts, Composed
 from pufferflow.accounting.forecast import Every, ScheduledReleases, alike, read_every, recurring
 from pufferflow.accounting.ledger.reader import Entry
 from pufferflow.accounting.ledger.state import AccountState
 from pufferflow.accounting.methods import methods_in_words
+from pufferflow.accounting.row_and_group_privacy import (
+    asks_elsewhere,
+    differential_privacy,
+    group_privacy,
+)
 from pufferflow.accounting.rules.additive import CouplingRule
 from pufferflow.accounting.rules.windows import WindowsRule
 from pufferflow.core.errors import Refused, UsageError

@@ -16,6 +16,7 @@ from pufferflow.cli.screen import Screen
 from pufferflow.core.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
+    from pufferflow.accounting.account_costs import AccountMethod
     from pufferflow.accounting.ledger.account import Account, Correction
     from pufferflow.accounting.ledger.reader import Entry
     from pufferflow.reports.evidence import Charge
@@ -133,6 +134,7 @@ def _account_document(account: "Account", *, history: bool) -> dict[str, Any]:
         "dataset": account.dataset,
         "limit": account.limit,
         "keys_delta": account.keys_delta,
+        "methods": [_method(one) for one in account.methods()],
         "spent": spent,
         "explanation": account.explain(),
         "differential_privacy": account.differential_privacy(),
@@ -145,6 +147,12 @@ def _account_document(account: "Account", *, history: bool) -> dict[str, Any]:
         known = {charge.number: charge for charge in account.budget(ahead=0).charges}
         document["history"] = [_entry(entry, known.get(entry.number)) for entry in entries]
     return document
+
+
+def _method(one: "AccountMethod") -> dict[str, Any]:
+    """Return an accounting method; its total is None if it proves none."""
+    total = one.total if math.isfinite(one.total) else None
+    return {"name": one.name, "share": one.share, "total": total, "alive": one.alive}
 
 
 def _entry(entry: "Entry", charge: "Charge | None") -> dict[str, Any]:
@@ -162,6 +170,8 @@ def _entry(entry: "Entry", charge: "Charge | None") -> dict[str, Any]:
         "total": charge.total if charge is not None and worked_out else None,
         "total_at_most": entry.at_most if charge is None else charge.total,
         "rule": entry.at_most_rule if charge is None else charge.rule,
+        "method": entry.method,
+        "dead": entry.dead,
     }
 
 
