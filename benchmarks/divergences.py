@@ -76,7 +76,12 @@ class Noise:
         return places, np.full(len(places), width)
 
     def _laplace(self, size: int, order: float) -> tuple[Array, Array]:
-        """Return Gauss's nodes between the sums; beyond them ratios are constant, so one node has all of a tail."""
+        """Return Gauss's nodes between the sums; beyond them ratios are constant, so one node has all of a tail.
+
+        The order ∞ asks for the largest ratio, which is at a sum.
+        """
+        if order == math.inf:
+            return np.arange(size), np.ones(size)
         x, w = np.polynomial.legendre.leggauss(min(32, 6 + math.ceil(order / self.scale)))
         inner = (np.arange(size - 1)[:, None] + (x + 1) / 2).ravel()
         places = np.concatenate([[0.0], inner, [size - 1.0]])
@@ -161,6 +166,22 @@ def by_nodes(
         for noise, size in zip(noises, pairs[0][0].shape, strict=True)
     ]
     return max(loss(noisy(p, kernels), noisy(q, kernels)) for p, q in pairs)
+
+
+def far_shift(secrets: Iterable[Laws], noises: Sequence[Noise]) -> float:
+    """Return the shift in standard deviations that Gaussian noise shows far away from all sums, along some direction.
+
+    There only the outermost sum of each law counts. So D_α / α has the limit shift² / 2, and a Gaussian guarantee needs
+    μ of at least the shift: δ(ε) falls as that of a shift when ε grows.
+    """
+    angles = np.linspace(0, 2 * math.pi, 64, endpoint=False)
+    along = np.array([np.cos(angles), np.sin(angles)])[: len(noises)]
+    scales = [[1 / noise.scale if noise.gaussian else 0.0] for noise in noises]
+
+    def outermost(law: Array) -> Array:
+        return (np.argwhere(law > 0) @ (along * scales)).max(axis=0)
+
+    return max(float((outermost(p) - outermost(q)).max()) for p, q in _pairs(secrets))
 
 
 def _pairs(secrets: Iterable[Laws]) -> Iterator[tuple[Array, Array]]:

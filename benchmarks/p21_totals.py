@@ -33,6 +33,7 @@ from divergences import (
     by_nodes,
     concentrated,
     epsilon_at,
+    far_shift,
     gaussian_mu,
     largest_ratio,
     laws_given_rows,
@@ -112,27 +113,11 @@ def by_rows(cost: Any) -> Any:
 
 def truth(kernel: np.ndarray, rows: int, sums: list[tuple[int, int, float]]) -> float:
     """Return the joint loss about any row, by adding up every path."""
-    paths = data_sets(len(kernel), rows)
-    weight, law = weights(kernel, paths), start(kernel)
-    likelihood = np.ones((len(paths), 1))
-    for low, high, scale in sums:
-        total = paths[:, low:high].sum(axis=1)
-        density = np.exp(-np.abs(total[:, None] - np.unique(total)[None, :]) / scale)
-        likelihood = (likelihood[:, :, None] * density[:, None, :]).reshape(len(paths), -1)
-    largest = 0.0
-    for row in range(rows):
-        laws = [
-            (weight * (paths[:, row] == state)) @ likelihood / law[state]
-            for state in range(len(kernel))
-        ]
-        for one, other in itertools.permutations(laws, 2):
-            largest = max(largest, float(np.log(one / other).max()))
-    return largest
-
-
-def start(kernel: np.ndarray) -> np.ndarray:
-    """Return the stationary law."""
-    return np.linalg.matrix_power(kernel, 4096)[0]
+    data = data_sets(len(kernel), rows)
+    spans = [(low, high) for low, high, _ in sums]
+    secrets = laws_given_rows(data, weights(kernel, data), len(kernel), spans)
+    noises = [Noise(False, scale) for _, _, scale in sums]
+    return by_nodes(secrets, noises, largest_ratio, math.inf, 1)
 
 
 def data_sets(values: int, rows: int) -> np.ndarray:
@@ -141,8 +126,9 @@ def data_sets(values: int, rows: int) -> np.ndarray:
 
 
 def weights(kernel: np.ndarray, paths: np.ndarray) -> np.ndarray:
-    """Return the probabilities of paths."""
-    return start(kernel)[paths[:, 0]] * np.prod(kernel[paths[:, :-1], paths[:, 1:]], axis=1)
+    """Return the probabilities of paths of a stationary chain."""
+    start = np.linalg.matrix_power(kernel, 4096)[0]
+    return start[paths[:, 0]] * np.prod(kernel[paths[:, :-1], paths[:, 1:]], axis=1)
 
 
 @dataclass(frozen=True)
@@ -207,7 +193,7 @@ def guarantees(kind: str, rng: np.random.Generator) -> tuple[Any, Callable[[floa
 
 def loss_of(guarantee: Any) -> float:
     """Return the loss of a guarantee: its ε, ρ or μ."""
-    return next(getattr(guarantee, n) for n in ("epsilon", "rho", "mu") if hasattr(guarantee, n))
+    return next(getattr(guarantee, n) for n in ("rho", "mu", "epsilon") if hasattr(guarantee, n))
 
 
 def exact_loss(guarantee: Any, secrets: list[Laws], noises: list[Noise], step: int) -> float:
@@ -215,11 +201,12 @@ def exact_loss(guarantee: Any, secrets: list[Laws], noises: list[Noise], step: i
     if isinstance(guarantee, pf.Approx):
         return by_events(secrets, noises, lambda p, q: epsilon_at(p, q, guarantee.delta))
     if isinstance(guarantee, pf.Gdp):
-        return by_events(secrets, noises, gaussian_mu)
+        return max(by_events(secrets, noises, gaussian_mu), far_shift(secrets, noises))
     if isinstance(guarantee, pf.Zcdp):
-        return by_nodes(secrets, noises, concentrated, ORDERS[-1], step)
+        finite = by_nodes(secrets, noises, concentrated, ORDERS[-1], step)
+        return max(finite, far_shift(secrets, noises) ** 2 / 2)
     if isinstance(guarantee, pf.Pure):
-        return by_nodes(secrets, noises, largest_ratio, 1.0, step)
+        return by_nodes(secrets, noises, largest_ratio, math.inf, step)
     order = guarantee.alpha
     return by_nodes(secrets, noises, lambda p, q: renyi(p, q, order), order, step)
 
@@ -321,8 +308,9 @@ def print_chains(found: list[tuple[str, float, float, float]]) -> int:
     print(f"{len(found)} schedules, {len(below)} totals below the truth")
     for kind in ("staying", "avoiding", "any", ""):
         some = [row for row in found if kind in {row[0], ""} and row[1] > 0]
-        for name, place in (("total", 2), ("by rows", 3)):
-            median, most, worst = quantiles([row[place] / row[1] for row in some])
+        ratios = {"total": [r[2] / r[1] for r in some], "by rows": [r[3] / r[1] for r in some]}
+        for name, found_ratios in ratios.items():
+            median, most, worst = quantiles(found_ratios)
             print(
                 f"{kind or 'all':9} {name:8} {len(some):4}  median {median:.3f}  90 % {most:.3f}  worst {worst:.2f}"
             )
@@ -364,8 +352,10 @@ def print_line(cell: list[Case], below: list[Case]) -> None:
         f"{cell[0].kind:7}{cell[0].prior:16}{len(some):4}{figures}{refused:8}{under:7}  {', '.join(by_noise)}"
     )
     if quantiles(spent)[1] > GOAL_MOST:
-        for rule, times in Counter(one.rule for one in some if one.rule).most_common(3):
-            print(f"{'':10}{times} above {GOAL_MOST}: {rule}")
+        for rule, times in Counter((one.noise, one.rule) for one in some if one.rule).most_common(
+            4
+        ):
+            print(f"{'':10}{times} above {GOAL_MOST}: {', '.join(rule)}")
 
 
 def quantiles(ratios: list[float]) -> tuple[float, float, float]:
