@@ -338,7 +338,7 @@ def print_line(cell: list[Case], below: list[Case]) -> None:
     some = [one for one in cell if one.truth > 0 and one.spent < math.inf]
     refused = sum(one.spent == math.inf for one in cell)
     spent = [one.spent / one.truth for one in some]
-    fixed = [one.fixed / one.truth for one in some]
+    fixed = [one.fixed / one.truth for one in cell if one.truth > 0 and one.fixed < math.inf]
     figures = "".join(
         f"{median:7.3f}{most:7.3f}{worst:8.2f}"
         for median, most, worst in map(quantiles, (spent, fixed))
@@ -352,9 +352,8 @@ def print_line(cell: list[Case], below: list[Case]) -> None:
         f"{cell[0].kind:7}{cell[0].prior:16}{len(some):4}{figures}{refused:8}{under:7}  {', '.join(by_noise)}"
     )
     if quantiles(spent)[1] > GOAL_MOST:
-        for rule, times in Counter((one.noise, one.rule) for one in some if one.rule).most_common(
-            4
-        ):
+        rules = Counter((one.noise, one.rule) for one in some if one.rule)
+        for rule, times in rules.most_common(4):
             print(f"{'':10}{times} above {GOAL_MOST}: {', '.join(rule)}")
 
 
