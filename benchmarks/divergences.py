@@ -3,7 +3,7 @@
 The law of k sums is an array with k axes, the sums from 0 upwards. Each sum gets its own noise, so the pair of laws of
 the noisy sums is a pair of mixtures over that lattice. Rényi divergences are sums over quadrature nodes. The others
 need events: the plane is cut into cells, which can only lower them. Every supremum is taken over finitely many points.
-Hence a loss found here is never above the truth, but for errors of about 1e-9 of quadrature.
+Hence a loss found here is never above the truth, but for errors of quadrature and rounding of about 1e-10.
 """
 
 import math
