@@ -320,6 +320,10 @@ def test_methods_are_named_when_an_account_is_opened(ledger):
         with pytest.raises(pf.UsageError, match="accounting method"):
             ledger.open("wrong", SCENARIO, limit=limit, dataset="wrong", methods=wrong)
     assert ledger.open("pure", SCENARIO, limit=pf.Pure(3.0), dataset="pure").methods() == ()
+    with pytest.raises(pf.UsageError, match="methods together with reserve"):
+        ledger.open(
+            "x", ANY, limit=limit, dataset="x", methods=["pure"], reserve=[(pf.Pure(0.1), 5)]
+        )
 
 
 def test_a_refusal_names_the_methods(ledger):

@@ -18,6 +18,7 @@ TYPES = {
     "number": "number",
     "boolean": "`true` or `false`",
     "object": "table",
+    "array": "list of texts",
 }
 
 

@@ -108,6 +108,20 @@ def test_a_job_opens_its_account_with_a_part_of_delta_for_keys(make):
         pf.Job.read(job.path).run(NEXT)
 
 
+def test_a_job_names_the_accounting_methods_of_its_account(make):
+    """The account keeps these from its first release on; names that there are not are refused."""
+    unknown = "scenario = pf.Scenario(pf.Secret('on', domain=[0, 1]), pf.AnyCorrelation(), order_by='hour', step='1h')"
+    job = make(unknown, limit="3.0, delta = 1e-6")
+    text = job.path.read_text()
+    job.path.write_text(text.replace("[ledger]", '[ledger]\nmethods = ["pure"]'))
+    job = pf.Job.read(job.path)
+    job.run(DAY)
+    assert [(one.name, one.share) for one in job.account().methods()] == [("pure", 1.0)]
+    job.path.write_text(text.replace("[ledger]", '[ledger]\nmethods = ["zcdp"]'))
+    with pytest.raises(pf.UsageError, match="no accounting method 'zcdp'"):
+        pf.Job.read(job.path).run(NEXT)
+
+
 @pytest.mark.slow
 def test_a_job_reserves_its_releases_when_its_account_is_opened(make):
     """As many periods are released as were reserved, at one total; under a pure limit the key is refused."""

@@ -239,6 +239,12 @@ class Ledger(InNotebooks):
                 allowed="reserve for listed keys, or keys_delta without reserve",
                 instead="reserve alone, which has all of delta",
             )
+        if request.profiles is not None and request.methods:
+            raise UsageError(
+                "methods together with reserve: reserved profiles are counted by the laws of their losses alone.",
+                allowed="reserve, or accounting methods without reserve",
+                instead="reserve alone, which has all of the limit",
+            )
         state = self._log.read(request.find)
         if state is not None:
             return Account(self._log, state)
