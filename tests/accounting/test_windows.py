@@ -135,6 +135,28 @@ def test_groups_with_other_rows_count_by_the_worst_of_their_patterns():
     assert pf.compose([plan_of(whole, scenario, 4.0, 0, 8)], scenario).total < total
 
 
+@pytest.mark.parametrize("per_group", [False, True])
+@pytest.mark.parametrize("stay", [0.1, 0.9])
+def test_windows_that_overlap_count_each_home_by_its_own_rows(per_group, stay):
+    """The same six rows are published twice, those of a home of two rows too; a home has the noise of its town."""
+    kernel = [[stay, 1 - stay], [1 - stay, stay]]
+    scenario = scenario_of(kernel, within="home", public=["town"])
+    homes = pl.concat(
+        [rows_of(6, home=[0] * 6, town=["a"] * 6), rows_of(2, home=[1] * 2, town=["b"] * 2)]
+    )
+    batch = pf.protect(homes, scenario).group_by("town").private_sum("on", name="s")
+    plan = batch.plan(pf.Pure(1.0), per_group=per_group)
+    scales = {part.runs[0][1]: part.scale for part in plan.cost.shape.rows.parts}
+    true = max(
+        exact_loss(kernel, rows, [(0, rows, np.ones(rows), scale)] * 2)
+        for rows in (6, 2)
+        for scale in [scales.get(rows, plan.noises["s"].scale)]
+    )
+    total = pf.compose([plan, plan], scenario)
+    assert true <= total.total * (1 + 1e-9)
+    assert total.total <= true * 1.05
+
+
 def test_an_endless_schedule_of_windows(tmp_path):
     """A window each day for ever costs .5, and an account that allows .51 never refuses one."""
     scenario, frame = scenario_of(ALTERNATE), rows_of(12 * 40)

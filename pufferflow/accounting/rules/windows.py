@@ -8,8 +8,8 @@ exactly. It often reveals far less than their exposures add up to. Parts without
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import final
+from itertools import pairwise, product
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -40,6 +40,8 @@ _MOST_WINDOWS = 4_000
 _MOST_ROWS = 8_000_000
 _MOST_LOSS = 1e6
 _FINEST = 4_096
+_MOST_WAYS = 64
+"""The most ways of a group in windows that overlap; of more, each row counts as in the loudest."""
 _MOST_SUMS = 12
 """More sums have too many values together, even if each has two."""
 _MARGIN = 1e-9
@@ -188,57 +190,58 @@ def _silent(
     return known[high - low,]
 
 
+class Selection(NamedTuple):
+    """The rows of a group that a release may select: their stretches, what each is exposed to, and their cells.
+
+    The cells are None where the law of the sums is not used.
+    """
+
+    spans: tuple[tuple[int, int], ...]
+    exposure: Floats
+    cells: Runs | None = None
+
+
 def _ways(costs: Sequence[Cost], low: int, high: int) -> list[Way]:
-    """Return the ways in which a group may be in some windows that overlap."""
-    if len(costs) == 1:
-        shape, offset = costs[0].shape, costs[0].offset - low
-        if _lawful(shape) and shape.rows is not None:
-            patterns = [[runs] for runs in shape.rows.patterns]
-            return [_of_patterns(costs, runs, low, high) for runs in patterns]
-        return [Way(exposures) for exposures in _by_noise(shape, offset, high - low)]
-    runs = [
-        cost.shape.rows.patterns[0]
-        for cost in costs
-        if _lawful(cost.shape) and cost.shape.rows and len(cost.shape.rows.patterns) == 1
+    """Return the ways in which a group may be in some windows that overlap: in each of them in one of its ways."""
+    selections = [_selections(cost.shape) for cost in costs]
+    if math.prod(map(len, selections)) > _MOST_WAYS:
+        selections = [[Selection(_spans(cost.shape.runs), cost.shape.exposure)] for cost in costs]
+    return [_way(costs, chosen, low, high) for chosen in product(*selections)]
+
+
+def _selections(shape: Shape) -> list[Selection]:
+    """Return the ways in which a group may be in one window."""
+    rows = shape.rows
+    if rows is not None and _lawful(shape):
+        return [Selection(_spans(runs), shape.exposure, runs) for runs in rows.patterns]
+    by_noise = [
+        Selection(part.runs, shape.exposure_to(shape.noise.at(part.scale)))
+        for part in (() if rows is None else rows.parts)
     ]
-    if len(runs) == len(costs):
-        return [_of_patterns(costs, runs, low, high)]
-    return [Way(_exposures(costs, [cost.shape.runs for cost in costs], low, high))]
+    return by_noise or [Selection(_spans(shape.runs), shape.exposure)]
 
 
-def _by_noise(shape: Shape, offset: int, rows: int) -> list[Exposures]:
-    """Return the exposures of so many rows to a window that is `offset` rows later, in each part of its groups."""
-    parts = () if shape.rows is None else shape.rows.parts
-    windows = [Window(shape.exposure_to(shape.noise.at(part.scale)), part.runs) for part in parts]
-    whole = Window(shape.exposure, _spans(shape.runs))
-    begin: Indices = np.array([offset], dtype=np.int64)
-    one = np.zeros(1, dtype=np.intp)
-    return [exposures_of([window], one, begin, (0, rows - 1))[1] for window in windows or [whole]]
-
-
-def _of_patterns(costs: Sequence[Cost], runs: Sequence[Runs], low: int, high: int) -> Way:
+def _way(costs: Sequence[Cost], chosen: Sequence[Selection], low: int, high: int) -> Way:
     """Return the way of a group whose rows in every window are known."""
+    windows = [Window(one.exposure, one.spans) for one in chosen]
+    starts: Indices = np.array([cost.offset - low for cost in costs], dtype=np.int64)
+    exposures = exposures_of(windows, np.arange(len(costs)), starts, (0, high - low - 1))[1]
     sums = list[NoisySum]()
-    for cost, own in zip(costs, runs, strict=True):
-        found = _sums(cost.shape, own, cost.offset - low, high - low)
+    for cost, one in zip(costs, chosen, strict=True):
+        found = (
+            None
+            if one.cells is None
+            else _sums(cost.shape, one.cells, cost.offset - low, high - low)
+        )
         if found is None or len(sums) > _MOST_SUMS:
-            return Way(_exposures(costs, runs, low, high))
+            return Way(exposures)
         sums += found
-    return Way(_exposures(costs, runs, low, high), WindowSums(tuple(sums)) if sums else None)
+    return Way(exposures, WindowSums(tuple(sums)) if sums else None)
 
 
 def _spans(runs: Runs) -> tuple[tuple[int, int], ...]:
     """Return the stretches of steps, in whatever cells."""
     return tuple(dict.fromkeys((first, end) for first, end, _ in runs))
-
-
-def _exposures(costs: Sequence[Cost], runs: Sequence[Runs], low: int, high: int) -> Exposures:
-    """Return the exposures of the rows of some windows together."""
-    windows = [
-        Window(cost.shape.exposure, _spans(own)) for cost, own in zip(costs, runs, strict=True)
-    ]
-    starts: Indices = np.array([cost.offset - low for cost in costs], dtype=np.int64)
-    return exposures_of(windows, np.arange(len(costs)), starts, (0, high - low - 1))[1]
 
 
 def _sums(shape: Shape, runs: Runs, offset: int, rows: int) -> list[NoisySum] | None:
