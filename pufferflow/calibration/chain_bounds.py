@@ -10,6 +10,9 @@ result is valid for any ε₀.
 
 In the second (M38), rows are coupled step by step, so that n rows differ with a known probability. They move all
 answers by at most n·μ standard deviations.
+
+A third way holds only where each answer is about one row (M38 (i)). Rényi losses are carried along the chain. Gaussian
+noise has them for every order at once, so the best order counts.
 """
 
 import math
@@ -31,12 +34,14 @@ from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.markov.chain import Chain
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.differing_rows import DifferingRows
+from pufferflow.distributions.markov.ordered_rows import ordered_losses
 from pufferflow.distributions.markov.quilts import Quilts, approximate_quilts, exact_quilts
 from pufferflow.distributions.markov.row_mechanisms import RowLeak, leak_of_rows
 from pufferflow.distributions.markov.state_loss import Secrets
 from pufferflow.noise.base import Family, Noise
-from pufferflow.privacy.conversions import gaussian_deltas, two_point_delta
+from pufferflow.privacy.conversions import gaussian_deltas, renyi_to_approx, two_point_delta
 from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, GuaranteeFamily, Pure
+from pufferflow.privacy.renyi import Renyi
 
 _STEPS = 8
 """The number of steps per octave of ε₀ in the search for the best one."""
@@ -160,7 +165,12 @@ def _at(place: int) -> float:
 
 ROW_BY_ROW: Final = "row by row along the chain (M37)"
 STEP_BY_STEP: Final = "rows of the chain coupled step by step (M38)"
+ORDERED: Final = "answers about single rows, by Rényi losses (M38)"
 _TOLERANCE = 1e-6
+_OCTAVES_OF_ORDERS = np.arange(-8, 25) / 2
+"""log₂(α − 1) of the orders that are tried first."""
+_FINER = (np.arange(-4, 5) / 8, np.arange(-4, 5) / 64)
+"""Those around the best order that are tried next, and after them."""
 
 
 @final
@@ -205,6 +215,61 @@ class ChainedRows:
             max((self._carried_over(one), ROW_BY_ROW), (self._of_pairs(one, group), STEP_BY_STEP))
             for one in promise.singles
         )
+
+    def ordered_loss(self, kind: GuaranteeFamily, row: float) -> tuple[float, str]:
+        """Return the loss of a kind, and the proof, of answers about one row each, all `row`-Gaussian in every row.
+
+        It is ∞ for guarantees that no single Rényi order proves, and for classes of chains.
+        """
+        delta, alpha = kind.example.delta, kind.example.alpha
+        if kind.example.divergence is Divergence.RENYI:
+            (loss,) = self._of_orders(row, np.array([alpha])).tolist()
+            return (kind.loss_from(Renyi(alpha, loss)) if loss < math.inf else math.inf), ORDERED
+        if kind.example.divergence is not Divergence.HOCKEY_STICK or not 0 < delta < 1:
+            return math.inf, ORDERED
+        epsilon = self._of_best_order(row, delta)
+        return (kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf), ORDERED
+
+    def ordered_deviations(self, promise: Guarantee) -> tuple[float, str]:
+        """Return the most standard deviations that a row may move all answers about it alone; 0 if none."""
+
+        def largest(one: Guarantee) -> float:
+            kind, allowed = one.kind, max(one.loss, math.ulp(0.0))
+            if kind is None or self.ordered_loss(kind, 0.0)[0] == math.inf:
+                return 0.0
+            return largest_without(
+                lambda row: self.ordered_loss(kind, row)[0] / allowed - 1, 1.0, _TOLERANCE
+            )
+
+        return min(map(largest, promise.singles)), ORDERED
+
+    def _of_best_order(self, row: float, delta: float) -> float:
+        """Return the least ε that an order gives at δ (M29).
+
+        All orders hold at once: one bound on the squared deviations of each row bounds the Rényi loss of every order.
+        """
+        best, octave = math.inf, 0.0
+        for steps in (_OCTAVES_OF_ORDERS, *_FINER):
+            octaves = octave + steps
+            orders = 1 + 2.0**octaves
+            found = [
+                renyi_to_approx(order, loss, delta) if loss < math.inf else math.inf
+                for order, loss in zip(
+                    orders.tolist(), self._of_orders(row, orders).tolist(), strict=True
+                )
+            ]
+            place = int(np.argmin(found))
+            best, octave = min(best, found[place]), float(octaves[place])
+        return best
+
+    def _of_orders(self, row: float, orders: Floats) -> Floats:
+        """Return the Rényi losses of some orders of answers about one row each; ∞ where none is known."""
+        if row == 0:
+            return np.zeros(len(orders))
+        if not (isinstance(self.chain, Chain) and math.isfinite(row)):
+            return np.full(len(orders), math.inf)
+        own = orders * (row * row / 2) * (1 + 4 * UNIT)
+        return ordered_losses(self.chain, own, orders, self.secrets, longer=self.endless).losses
 
     def pure_loss(self, row: float) -> float:
         """Return the pure loss along the chain of releases with the pure loss `row` in each row (M35)."""
