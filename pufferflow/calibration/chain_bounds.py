@@ -24,7 +24,7 @@ from typing import Final, final
 import numpy as np
 
 from pufferflow.calibration.bound import Bound, LossCurve, Worst, impossible
-from pufferflow.calibration.laws import DependentChain, Laws, Pair, Witness, as_laws
+from pufferflow.calibration.laws import DependentChain, DependentRows, Laws, Pair, Witness, as_laws
 from pufferflow.calibration.transport_bounds import mean_of_shifts
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
@@ -39,7 +39,13 @@ from pufferflow.distributions.markov.quilts import Quilts, approximate_quilts, e
 from pufferflow.distributions.markov.row_mechanisms import RowLeak, leak_of_rows
 from pufferflow.distributions.markov.state_loss import Secrets
 from pufferflow.noise.base import Family, Noise
-from pufferflow.privacy.conversions import gaussian_deltas, renyi_to_approx, two_point_delta
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.privacy.conversions import (
+    gaussian_deltas,
+    renyi_to_approx,
+    renyi_to_delta,
+    two_point_delta,
+)
 from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, GuaranteeFamily, Pure
 from pufferflow.privacy.renyi import Renyi
 
@@ -222,8 +228,10 @@ class ChainedRows:
         It is ∞ for guarantees that no single Rényi order proves, and for classes of chains.
         """
         delta, alpha = kind.example.delta, kind.example.alpha
+        if row == 0:
+            return 0.0, ORDERED
         if kind.example.divergence is Divergence.RENYI:
-            (loss,) = self._of_orders(row, np.array([alpha])).tolist()
+            (loss,) = self.of_orders(row, np.array([alpha])).tolist()
             return (kind.loss_from(Renyi(alpha, loss)) if loss < math.inf else math.inf), ORDERED
         if kind.example.divergence is not Divergence.HOCKEY_STICK or not 0 < delta < 1:
             return math.inf, ORDERED
@@ -235,7 +243,7 @@ class ChainedRows:
 
         def largest(one: Guarantee) -> float:
             kind, allowed = one.kind, max(one.loss, math.ulp(0.0))
-            if kind is None or self.ordered_loss(kind, 0.0)[0] == math.inf:
+            if kind is None:
                 return 0.0
             return largest_without(
                 lambda row: self.ordered_loss(kind, row)[0] / allowed - 1, 1.0, _TOLERANCE
@@ -248,24 +256,23 @@ class ChainedRows:
 
         All orders hold at once: one bound on the squared deviations of each row bounds the Rényi loss of every order.
         """
+        return self.best_order(row, lambda order, loss: renyi_to_approx(order, loss, delta))
+
+    def best_order(self, row: float, convert: Callable[[float, float], float]) -> float:
+        """Return the least of the converted Rényi losses of answers about one row each, by order and loss."""
         best, octave = math.inf, 0.0
         for steps in (_OCTAVES_OF_ORDERS, *_FINER):
             octaves = octave + steps
             orders = 1 + 2.0**octaves
-            found = [
-                renyi_to_approx(order, loss, delta) if loss < math.inf else math.inf
-                for order, loss in zip(
-                    orders.tolist(), self._of_orders(row, orders).tolist(), strict=True
-                )
-            ]
+            losses = self.of_orders(row, orders)
+            pairs = zip(orders.tolist(), losses.tolist(), strict=True)
+            found = [convert(*pair) if pair[1] < math.inf else math.inf for pair in pairs]
             place = int(np.argmin(found))
             best, octave = min(best, found[place]), float(octaves[place])
         return best
 
-    def _of_orders(self, row: float, orders: Floats) -> Floats:
+    def of_orders(self, row: float, orders: Floats) -> Floats:
         """Return the Rényi losses of some orders of answers about one row each; ∞ where none is known."""
-        if row == 0:
-            return np.zeros(len(orders))
         if not (isinstance(self.chain, Chain) and math.isfinite(row)):
             return np.full(len(orders), math.inf)
         own = orders * (row * row / 2) * (1 + 4 * UNIT)
@@ -370,11 +377,60 @@ class Messages(Bound):
         return laws.size.coarse if self.coarse else laws.size.messages
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
-        walks = (rows.coarse() if self.coarse else rows for rows in as_laws(pairs).walks())
+        walks = as_laws(pairs).walks()
+        if isinstance(noise, Gaussian) and not self.coarse and all(map(_single_answers, walks)):
+            return [SingleAnswers(rows) for rows in walks if isinstance(rows, DependentChain)]
+        walks = [rows.coarse() if self.coarse else rows for rows in walks]
         return [PureLoss(rows.reach, rows.loss, rows.renyi, rows.given_away) for rows in walks]
 
     def __repr__(self) -> str:
         return "Messages(coarse=True)" if self.coarse else "Messages()"
+
+
+def _single_answers(rows: DependentRows) -> bool:
+    """Return whether each answer is about at most one row of a known chain."""
+    return isinstance(rows, DependentChain) and rows.single and isinstance(rows.chain, Chain)
+
+
+@final
+class SingleAnswers(LossCurve):
+    """The Rényi losses of answers with Gaussian noise about one row of a chain each, and the δ of the best order (M38).
+
+    Noise that is fixed beforehand has all orders at once.
+    """
+
+    certainty = Certainty.UPPER_BOUND
+    tolerance = 1e-6
+
+    def __init__(self, rows: DependentChain) -> None:
+        squares = (rows.shifts**2).sum(axis=1).max(initial=0.0)
+        self.sensitivity = math.sqrt(float(squares)) * (1 + (rows.shifts.shape[1] + 4) * UNIT)
+        self._along = ChainedRows(rows.chain, rows.secrets)
+        self._witness = rows.place(0, rows.secrets.pairs[0].tolist())
+
+    def pure(self, noise: Noise) -> Worst:
+        return Worst(math.inf if self.sensitivity else 0.0, self._witness)
+
+    def renyi(self, noise: Noise, alpha: float) -> Worst:
+        return Worst(
+            self._along.ordered_loss(Renyi.of(alpha), self._deviations(noise))[0], self._witness
+        )
+
+    def delta(self, noise: Noise, epsilon: float) -> Worst:
+        """Return the δ of the best order (M29)."""
+        row = self._deviations(noise)
+        if row == 0:
+            return Worst(0.0, self._witness)
+        least = self._along.best_order(
+            row, lambda order, loss: renyi_to_delta(order, loss, epsilon)
+        )
+        return Worst(min(least, 1.0), self._witness)
+
+    def _deviations(self, noise: Noise) -> float:
+        """Return by how many standard deviations a row moves all answers about it, rounded up."""
+        if self.sensitivity == 0:
+            return 0.0
+        return self.sensitivity / noise.scale * (1 + UNIT) if noise.scale else math.inf
 
 
 @final

@@ -52,4 +52,3 @@ def _single_rows(runs: Runs) -> bool:
     """Return whether all stretches are single steps, in different cells."""
     alone = all(end - first == 1 for first, end, _ in runs)
     return alone and len({cell for _, _, cell in runs}) == len(runs) > 0
-
