@@ -352,9 +352,10 @@ class Messages(Bound):
 
     Outputs before and after a row reveal something about its state. A message bounds how much, step by step along the
     chain: the kernel limits what each step passes on. The prior has to be a chain or a tree; pairs of laws alone are
-    not enough. For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`.
-    With `coarse=True` a step uses only the largest difference that arrives, not between which states. That is quick for
-    chains of many states, and needs up to about twice the noise.
+    not enough. Gaussian noise has no pure loss: with it each answer has to be about one row of a chain, whose Rényi
+    losses are carried along instead (M38). For one count on a positively correlated chain of two states it needs no
+    more noise than `pf.Exact`. With `coarse=True` a step uses only the largest difference that arrives, not between
+    which states. That is quick for chains of many states, and needs up to about twice the noise.
 
     >>> import pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])

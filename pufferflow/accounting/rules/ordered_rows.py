@@ -25,8 +25,8 @@ class OrderedRowsRule(CompositionRule):
 
     name = "answers about single rows, by Rényi losses (M38)"
     why = (
-        "for each row the squared movements of the releases about it are added. With their largest sum on a path, "
-        "the rows of two coupled data sets that differ lose as much each, in any order of releases (M1, M38)"
+        "for each row the squared movements of the releases about it are added. Let two data sets be coupled. "
+        "By the largest sum on a path each row that differs loses a known amount, in any order of releases (M1, M38)"
     )
 
     def by_ordered_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:

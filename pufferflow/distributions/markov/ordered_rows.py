@@ -5,13 +5,13 @@ noise ρ_α = α·μ²/2, with μ the root of the sum of squared deviations by w
 
 The message of a row is a gain e^{(α−1)·F} − 1 for every order and every two states. A step is then a mean of gains
 under a coupling of the kernel's rows: common mass stays in place, and the rest is coupled independently. For two and
-three states no other plan leaves the common mass in place; for more it is one plan of many, so the result is larger.
-No step exceeds the Rényi divergence of the kernel's rows.
+three states no other plan leaves the common mass in place. For more it is one plan of many, so the result is larger. No
+step exceeds the Rényi divergence of the kernel's rows.
 
 Answers may come in any order, and earlier ones may choose the next row. Let p_c be the law of all answers if rows l … t
-are c. Then p_c is a mean of p_{cu} over the next state u, so ∫p_c^α·p_d^{1−α} is at most its mean over coupled states u
-and v. Or all later rows are revealed, which multiplies it by e^{(α−1)·D_α} of the kernel's rows. The same holds for
-earlier rows. In the end all rows are fixed, and those that differ lose ρ_α each.
+are c. It is a mean over the next state u. So ∫p_c^α·p_d^{1−α} is at most its mean over coupled states u and v. Or all
+later rows are revealed, which multiplies it by e^{(α−1)·D_α} of the kernel's rows. The same holds for earlier rows. In
+the end all rows are fixed, and those that differ lose ρ_α each.
 
 Where steps repeat, a message that a whole turn does not raise bounds all further ones. For orders without one the
 divergence of the kernel's rows takes its place.
@@ -123,7 +123,7 @@ class _Messages:
     @cached_property
     def known(self) -> Flags:
         """The orders whose gains stayed far from the ends of floats."""
-        return (np.array(self.pool) < _HUGE).all(axis=(0, 2))
+        return np.asarray((np.array(self.pool) < _HUGE).all(axis=(0, 2)))
 
 
 def _messages(sender: "_Gains", *, longer: bool) -> _Messages:
