@@ -269,6 +269,8 @@ class ChainedRows:
             found = [convert(*pair) if pair[1] < math.inf else math.inf for pair in pairs]
             place = int(np.argmin(found))
             best, octave = min(best, found[place]), float(octaves[place])
+            if best == math.inf:
+                break
         return best
 
     def of_orders(self, row: float, orders: Floats) -> Floats:

@@ -31,6 +31,8 @@ from pufferflow.distributions.markov.chain import ROUNDING, Chain, Steps, Stretc
 from pufferflow.distributions.markov.state_loss import Secrets
 
 _MOST_STATES = 12
+_MOST_GAINS = 12_000
+"""The most gains of an order, of all steps and states: of more a search for noise would take minutes."""
 _HUGE = 1e250
 """An order with a gain as large is given up, before sums overflow."""
 _MOST_EXPONENT = 250.0
@@ -67,7 +69,7 @@ def ordered_losses(
     [0.092062, 0.282581]
     """
     nothing = OrderedLosses(np.full(len(orders), math.inf), endless=False)
-    if chain.states > _MOST_STATES:
+    if chain.states > _MOST_STATES or _distinct_steps(chain) * chain.states**2 > _MOST_GAINS:
         return nothing
     try:
         past, future = (
@@ -85,6 +87,12 @@ def ordered_losses(
     total = (_both_sides(chain, secrets, past, future) + rows) * (1 + 16 * UNIT)
     known = past.known & future.known & np.isfinite(total)
     return OrderedLosses(np.where(known, total, math.inf), endless)
+
+
+def _distinct_steps(chain: Chain) -> int:
+    """Return about how many steps have messages of their own."""
+    parts = _parts(chain.order)
+    return sum(min(8 * part.period or math.inf, part.end - part.start) for part in parts)
 
 
 def _both_sides(chain: Chain, secrets: Secrets, past: "_Messages", future: "_Messages") -> Floats:
@@ -211,7 +219,7 @@ class _Gains:
         calm = bool((np.abs(turned[-1] - turned[-2]) <= _CALM * turned[-1]).all())
         if not (calm or (turns >= _FIRST_CHECK and turns & (turns - 1) == 0) or turns == latest):
             return None
-        guess = self._guess(turn, turned)
+        guess = self._guess(turn, turned, 0 if calm else _GUESSES)
         closed = (self._around(turn, guess)[-1] <= guess).all(axis=1)
         if not closed.all():
             growing = (np.diff(turned, 2, axis=0)[0] > 0).any(axis=1)
@@ -220,10 +228,10 @@ class _Gains:
             guess[~closed] = self._from_above(turn, turned[-1])[~closed]
         return [guess, *self._around(turn, guess)[:-1]]
 
-    def _guess(self, turn: Indices, turned: list[Floats]) -> Floats:
+    def _guess(self, turn: Indices, turned: list[Floats], times: int) -> Floats:
         """Return slightly more than the limit of some messages, each a turn after the one before."""
         guess = _limit(turned)
-        for _ in range(_GUESSES):
+        for _ in range(times):
             first = self._around(turn, guess)[-1]
             guess = _limit([guess, first, self._around(turn, first)[-1]])
         padded = guess * (1 + _PAD) + 2 * ROUNDING * guess.max(axis=1, keepdims=True) * self._off
@@ -233,7 +241,7 @@ class _Gains:
         """Return messages that a turn does not raise: after some turns from the most that the last kernel allows."""
         caps = np.maximum(self._step(int(turn[-1]))[1], gains)
         found = np.minimum(caps, _HUGE) * self._off
-        for _ in range(_TURNS_FROM_ABOVE):
+        for _ in range(max(_TURNS_FROM_ABOVE // len(turn), 2)):
             after = np.maximum(self._around(turn, found)[-1], gains)
             better = (self._around(turn, after)[-1] <= after).all(axis=1, keepdims=True)
             found = np.where(better, after, found)
@@ -281,9 +289,9 @@ def _couplings(rows: Floats) -> Floats:
 def _caps(rows: Floats, orders: Floats) -> Floats:
     """Return e^{(α−1)·D_α(P(a,·) ‖ P(b,·))} − 1 for every order and two states, rounded up."""
     top, bottom = rows[:, None, :, None, :], rows[None, :, None, :, :]
-    caps = np.empty((len(orders), rows.shape[0] ** 2))
-    for place, alpha in enumerate(orders.tolist()):
-        terms = np.where(top > 0, alpha * np.log(top) + (1 - alpha) * np.log(bottom), -np.inf)
-        total = np.maximum(log_sum(terms), 0.0) * (1 + 64 * UNIT) + 2 * alpha * ROUNDING
-        caps[place] = np.expm1(total.max(axis=(2, 3))).ravel() * (1 + 4 * UNIT)
+    alpha = orders.reshape(-1, 1, 1, 1, 1)
+    terms = alpha[..., None] * np.log(top) + (1 - alpha[..., None]) * np.log(bottom)
+    total = log_sum(np.where(top > 0, terms, -np.inf))
+    total = np.maximum(total, 0.0) * (1 + 64 * UNIT) + 2 * alpha * ROUNDING
+    caps = np.expm1(total.max(axis=(3, 4))).reshape(len(orders), -1) * (1 + 4 * UNIT)
     return np.where(np.isnan(caps), np.inf, caps)
