@@ -264,3 +264,30 @@ def test_other_rows_that_never_forget_lose_as_one():
     loss = ChainedRows(still, pairs_of(2)).ordered_loss(pf.Renyi.of(alpha=3), 0.5)[0]
     assert loss == pytest.approx(3 * 3 * 0.125, rel=1e-9)
     assert loss >= 3 * 3 * 0.125
+
+
+@pytest.mark.parametrize("states", [2, 3])
+def test_several_first_laws_lose_what_each_mixture_of_them_loses(states):
+    """Any law of the first row is a mixture of extreme ones, with other weights given each state of a row."""
+    rng, orders = np.random.default_rng(30 + states), np.array([1.5, 3.0, 8.0])
+    for _ in range(6):
+        chain = random_chain(rng, states, 4)
+        corners = Chain(chain.kernels, chain.order, np.eye(states))
+        whole = ordered_losses(corners, 0.05 * orders, orders, pairs_of(states)).losses
+        for law in [np.eye(states)[0], *rng.dirichlet(np.ones(states), 4)]:
+            member = Chain(chain.kernels, chain.order, law[None])
+            found = ordered_losses(member, 0.05 * orders, orders, pairs_of(states)).losses
+            assert (found <= whole * (1 + 1e-9)).all()
+
+
+def test_values_that_a_row_cannot_have_are_no_secrets():
+    """A first law without one of its states: the first row hides nothing, and later ones lose something."""
+    kernel = np.array([[[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]])
+    chain = Chain(kernel, np.zeros(3, dtype=np.intp), np.array([[1.0, 0.0, 0.0]]))
+    orders = np.array([2.0])
+    first, second = (
+        ordered_losses(chain, 0.1 * orders, orders, Secrets(pairs_of(3).pairs, np.arange(4) == row))
+        for row in (0, 1)
+    )
+    assert first.losses[0] <= 0.2 * (1 + 1e-9)
+    assert 0.2 < second.losses[0] < math.inf
