@@ -10,6 +10,9 @@ result is valid for any ε₀.
 
 In the second (M38), rows are coupled step by step, so that n rows differ with a known probability. They move all
 answers by at most n·μ standard deviations.
+
+A third way holds only where each answer is about one row (M38 (i)). Rényi losses are carried along the chain. Gaussian
+noise has them for every order at once, so the best order counts.
 """
 
 import math
@@ -21,7 +24,7 @@ from typing import Final, final
 import numpy as np
 
 from pufferflow.calibration.bound import Bound, LossCurve, Worst, impossible
-from pufferflow.calibration.laws import DependentChain, Laws, Pair, Witness, as_laws
+from pufferflow.calibration.laws import DependentChain, DependentRows, Laws, Pair, Witness, as_laws
 from pufferflow.calibration.transport_bounds import mean_of_shifts
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
@@ -31,12 +34,20 @@ from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.markov.chain import Chain
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.differing_rows import DifferingRows
+from pufferflow.distributions.markov.ordered_rows import ordered_losses
 from pufferflow.distributions.markov.quilts import Quilts, approximate_quilts, exact_quilts
 from pufferflow.distributions.markov.row_mechanisms import RowLeak, leak_of_rows
 from pufferflow.distributions.markov.state_loss import Secrets
 from pufferflow.noise.base import Family, Noise
-from pufferflow.privacy.conversions import gaussian_deltas, two_point_delta
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.privacy.conversions import (
+    gaussian_deltas,
+    renyi_to_approx,
+    renyi_to_delta,
+    two_point_delta,
+)
 from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, GuaranteeFamily, Pure
+from pufferflow.privacy.renyi import Renyi
 
 _STEPS = 8
 """The number of steps per octave of ε₀ in the search for the best one."""
@@ -160,7 +171,12 @@ def _at(place: int) -> float:
 
 ROW_BY_ROW: Final = "row by row along the chain (M37)"
 STEP_BY_STEP: Final = "rows of the chain coupled step by step (M38)"
+ORDERED: Final = "answers about single rows, by Rényi losses (M38)"
 _TOLERANCE = 1e-6
+_OCTAVES_OF_ORDERS = np.arange(-8, 25) / 2
+"""log₂(α − 1) of the orders that are tried first."""
+_FINER = (np.arange(-4, 5) / 8, np.arange(-4, 5) / 64)
+"""Those around the best order that are tried next, and after them."""
 
 
 @final
@@ -205,6 +221,64 @@ class ChainedRows:
             max((self._carried_over(one), ROW_BY_ROW), (self._of_pairs(one, group), STEP_BY_STEP))
             for one in promise.singles
         )
+
+    def ordered_loss(self, kind: GuaranteeFamily, row: float) -> tuple[float, str]:
+        """Return the loss of a kind, and the proof, of answers about one row each, all `row`-Gaussian in every row.
+
+        It is ∞ for guarantees that no single Rényi order proves, and for classes of chains.
+        """
+        delta, alpha = kind.example.delta, kind.example.alpha
+        if row == 0:
+            return 0.0, ORDERED
+        if kind.example.divergence is Divergence.RENYI:
+            (loss,) = self.of_orders(row, np.array([alpha])).tolist()
+            return (kind.loss_from(Renyi(alpha, loss)) if loss < math.inf else math.inf), ORDERED
+        if kind.example.divergence is not Divergence.HOCKEY_STICK or not 0 < delta < 1:
+            return math.inf, ORDERED
+        epsilon = self._of_best_order(row, delta)
+        return (kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf), ORDERED
+
+    def ordered_deviations(self, promise: Guarantee) -> tuple[float, str]:
+        """Return the most standard deviations that a row may move all answers about it alone; 0 if none."""
+
+        def largest(one: Guarantee) -> float:
+            kind, allowed = one.kind, max(one.loss, math.ulp(0.0))
+            if kind is None:
+                return 0.0
+            return largest_without(
+                lambda row: self.ordered_loss(kind, row)[0] / allowed - 1, 1.0, _TOLERANCE
+            )
+
+        return min(map(largest, promise.singles)), ORDERED
+
+    def _of_best_order(self, row: float, delta: float) -> float:
+        """Return the least ε that an order gives at δ (M29).
+
+        All orders hold at once: one bound on the squared deviations of each row bounds the Rényi loss of every order.
+        """
+        return self.best_order(row, lambda order, loss: renyi_to_approx(order, loss, delta))
+
+    def best_order(self, row: float, convert: Callable[[float, float], float]) -> float:
+        """Return the least of the converted Rényi losses of answers about one row each, by order and loss."""
+        best, octave = math.inf, 0.0
+        for steps in (_OCTAVES_OF_ORDERS, *_FINER):
+            octaves = octave + steps
+            orders = 1 + 2.0**octaves
+            losses = self.of_orders(row, orders)
+            pairs = zip(orders.tolist(), losses.tolist(), strict=True)
+            found = [convert(*pair) if pair[1] < math.inf else math.inf for pair in pairs]
+            place = int(np.argmin(found))
+            best, octave = min(best, found[place]), float(octaves[place])
+            if best == math.inf:
+                break
+        return best
+
+    def of_orders(self, row: float, orders: Floats) -> Floats:
+        """Return the Rényi losses of some orders of answers about one row each; ∞ where none is known."""
+        if not (isinstance(self.chain, Chain) and math.isfinite(row)):
+            return np.full(len(orders), math.inf)
+        own = orders * (row * row / 2) * (1 + 4 * UNIT)
+        return ordered_losses(self.chain, own, orders, self.secrets, longer=self.endless).losses
 
     def pure_loss(self, row: float) -> float:
         """Return the pure loss along the chain of releases with the pure loss `row` in each row (M35)."""
@@ -280,9 +354,10 @@ class Messages(Bound):
 
     Outputs before and after a row reveal something about its state. A message bounds how much, step by step along the
     chain: the kernel limits what each step passes on. The prior has to be a chain or a tree; pairs of laws alone are
-    not enough. For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`.
-    With `coarse=True` a step uses only the largest difference that arrives, not between which states. That is quick for
-    chains of many states, and needs up to about twice the noise.
+    not enough. Gaussian noise has no pure loss: with it each answer has to be about one row of a chain, whose Rényi
+    losses are carried along instead (M38). For one count on a positively correlated chain of two states it needs no
+    more noise than `pf.Exact`. With `coarse=True` a step uses only the largest difference that arrives, not between
+    which states. That is quick for chains of many states, and needs up to about twice the noise.
 
     >>> import pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -305,11 +380,60 @@ class Messages(Bound):
         return laws.size.coarse if self.coarse else laws.size.messages
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
-        walks = (rows.coarse() if self.coarse else rows for rows in as_laws(pairs).walks())
+        walks = as_laws(pairs).walks()
+        if isinstance(noise, Gaussian) and not self.coarse and all(map(_single_answers, walks)):
+            return [SingleAnswers(rows) for rows in walks if isinstance(rows, DependentChain)]
+        walks = [rows.coarse() if self.coarse else rows for rows in walks]
         return [PureLoss(rows.reach, rows.loss, rows.renyi, rows.given_away) for rows in walks]
 
     def __repr__(self) -> str:
         return "Messages(coarse=True)" if self.coarse else "Messages()"
+
+
+def _single_answers(rows: DependentRows) -> bool:
+    """Return whether each answer is about at most one row of a known chain."""
+    return isinstance(rows, DependentChain) and rows.single and isinstance(rows.chain, Chain)
+
+
+@final
+class SingleAnswers(LossCurve):
+    """The Rényi losses of answers with Gaussian noise about one row of a chain each, and the δ of the best order (M38).
+
+    Noise that is fixed beforehand has all orders at once.
+    """
+
+    certainty = Certainty.UPPER_BOUND
+    tolerance = 1e-6
+
+    def __init__(self, rows: DependentChain) -> None:
+        squares = (rows.shifts**2).sum(axis=1).max(initial=0.0)
+        self.sensitivity = math.sqrt(float(squares)) * (1 + (rows.shifts.shape[1] + 4) * UNIT)
+        self._along = ChainedRows(rows.chain, rows.secrets)
+        self._witness = rows.place(0, rows.secrets.pairs[0].tolist())
+
+    def pure(self, noise: Noise) -> Worst:
+        return Worst(math.inf if self.sensitivity else 0.0, self._witness)
+
+    def renyi(self, noise: Noise, alpha: float) -> Worst:
+        return Worst(
+            self._along.ordered_loss(Renyi.of(alpha), self._deviations(noise))[0], self._witness
+        )
+
+    def delta(self, noise: Noise, epsilon: float) -> Worst:
+        """Return the δ of the best order (M29)."""
+        row = self._deviations(noise)
+        if row == 0:
+            return Worst(0.0, self._witness)
+        least = self._along.best_order(
+            row, lambda order, loss: renyi_to_delta(order, loss, epsilon)
+        )
+        return Worst(min(least, 1.0), self._witness)
+
+    def _deviations(self, noise: Noise) -> float:
+        """Return by how many standard deviations a row moves all answers about it, rounded up."""
+        if self.sensitivity == 0:
+            return 0.0
+        return self.sensitivity / noise.scale * (1 + UNIT) if noise.scale else math.inf
 
 
 @final

@@ -198,6 +198,8 @@ class DependentChain(DependentRows):
     secrets: Secrets
     prior: Any
     labels: tuple[Any, ...]
+    single: bool = False
+    """Whether each answer is about at most one row."""
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
         """Return the largest of B_t + ℓ_t + F_t (M20)."""

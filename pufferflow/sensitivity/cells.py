@@ -17,6 +17,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from pufferflow.calibration.laws import (
+    DependentChain,
     DependentRows,
     Laws,
     LawsSize,
@@ -345,6 +346,8 @@ class CoveringMovement:
     cells: Cells
     place: Place
     scattered: bool
+    single: bool = False
+    """Whether each cell is known to have at most one row."""
 
     @property
     def movement(self) -> Movement:
@@ -381,7 +384,9 @@ class CoveringMovement:
     def walks(self) -> list[DependentRows]:
         """Return the walks of one cell for this number of answers, each with independent noise."""
         return [
-            replace(cast(Any, walk), answers=self.place.dimension)
+            replace(walk, answers=self.place.dimension, single=self.single)
+            if isinstance(walk, DependentChain)
+            else replace(cast(Any, walk), answers=self.place.dimension)
             for walk in self.of_one_cell.walks()
         ]
 

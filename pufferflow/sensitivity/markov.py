@@ -126,6 +126,12 @@ class ChainRows:
         return group_movement(self.weights, counts, self.tables, norm)
 
     @property
+    def single(self) -> bool:
+        """Whether each answer is about at most one row."""
+        counts = np.bincount(self.kinds, minlength=self.weights.shape[1])
+        return bool((((self.weights != 0) * counts).sum(axis=1) <= 1).all())
+
+    @property
     def disjoint_rows(self) -> Indices:
         """The number of rows of each of some answers that share no row."""
         counts = np.bincount(self.kinds, minlength=self.weights.shape[1])
@@ -426,6 +432,7 @@ class ChainLaws(Laws):
                 secrets,
                 self._prior,
                 self._labels,
+                rows.single,
             )
         ]
 

@@ -90,7 +90,11 @@ def _laws(prior: Prior, secret: AnySecret, sums: "PatternSums", moves: Floats) -
     one_cell = implied(prior, together, secret) if movement is None else movement
     place = Place(sums.split * len(sums.tables), prior, values_of(secret), 0)
     return CoveringMovement(
-        one_cell, sums.in_cells(moves), place, scattered=movement is not None
+        one_cell,
+        sums.in_cells(moves),
+        place,
+        scattered=movement is not None,
+        single=not sums.open_cells and sums.pattern.answers == sums.pattern.selected,
     ).movement
 
 

@@ -16,6 +16,7 @@ from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, from
 from pufferflow.accounting.rules.exact import ExactRule
 from pufferflow.accounting.rules.latent_class import MixtureRule, StarRule
 from pufferflow.accounting.rules.markov import MessagesRule
+from pufferflow.accounting.rules.ordered_rows import OrderedRowsRule
 from pufferflow.accounting.rules.single_rows import SingleRowsRule
 from pufferflow.accounting.rules.table import ConditionalRule, JointRule, NearRule
 from pufferflow.accounting.rules.windows import WindowsRule
@@ -29,7 +30,7 @@ from pufferflow.privacy.guarantee import Divergence, GuaranteeFamily
 TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
-    *(MessagesRule(), WindowsRule(), SingleRowsRule(), StarRule()),
+    *(MessagesRule(), WindowsRule(), SingleRowsRule(), OrderedRowsRule(), StarRule()),
     *(ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
@@ -138,6 +139,7 @@ def _by(method: str, rule: CompositionRule, releases: UnitReleases, kind: Guaran
         PURE: lambda: from_pure(rule.pure(releases), kind),
         "gaussian": lambda: from_gaussian(rule.gaussian(releases), kind),
         "rows": lambda: rule.by_rows(releases, kind),
+        "ordered": lambda: rule.by_ordered_rows(releases, kind),
         "renyi": lambda: rule.renyi(releases, alpha),
         "classes": lambda: rule.by_class(releases, alpha),
         "zcdp": lambda: rule.zcdp(releases),

@@ -49,7 +49,7 @@ class SingleRowsRule(CompositionRule):
     def pure(self, releases: UnitReleases) -> float:
         if not any(shape.row_movement is not None for shape in releases.shapes):
             return math.inf  # messages give a tighter bound for sums
-        rows = _rows(releases)
+        rows = rows_of(releases)
         return (
             math.inf
             if rows is None
@@ -57,8 +57,8 @@ class SingleRowsRule(CompositionRule):
         )
 
     def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
-        rows = _rows(releases)
-        row = math.inf if rows is None else _deviations(releases)
+        rows = rows_of(releases)
+        row = math.inf if rows is None else deviations_of(releases)
         if rows is None or not math.isfinite(row):
             return math.inf
         return rows.loss(kind, row)[0] if row else 0.0
@@ -137,7 +137,7 @@ def _chained(
     return ChainedRows(chain, pairs, endless)
 
 
-def _rows(releases: UnitReleases) -> ChainedRows | None:
+def rows_of(releases: UnitReleases) -> ChainedRows | None:
     """Return the rows that releases of one unit are about; None if they are along no chain.
 
     Which rows there are must not depend on earlier answers, but the span of releases may. So the whole sequence counts,
@@ -161,7 +161,7 @@ def _rows(releases: UnitReleases) -> ChainedRows | None:
     return _chained(prior, None, first, (first, last), endless=False) if inside else None
 
 
-def _deviations(releases: UnitReleases) -> float:
+def deviations_of(releases: UnitReleases) -> float:
     """Return the most deviations that all answers move with one row, rounded up."""
     known = [_squares(shape, releases.prior) for shape in releases.shapes]
     if any(one is None for one in known):
