@@ -92,7 +92,8 @@ def ordered_losses(
 def _distinct_steps(chain: Chain) -> int:
     """Return about how many steps have messages of their own."""
     parts = _parts(chain.order)
-    return sum(min(8 * part.period or math.inf, part.end - part.start) for part in parts)
+    lengths = [(8 * part.period, part.end - part.start) for part in parts]
+    return sum(min(turns, rows) if turns else rows for turns, rows in lengths)
 
 
 def _both_sides(chain: Chain, secrets: Secrets, past: "_Messages", future: "_Messages") -> Floats:
