@@ -32,6 +32,7 @@ COUNTED: Final = {
     "pure": "pure losses",
     "gaussian": "standard deviations of Gaussian noise",
     "rows": "what single rows reveal while all others are fixed",
+    "answers": "Rényi losses of answers about one row each",
     "renyi": "Rényi losses",
     "classes": "Rényi losses within hidden classes",
     "zcdp": "Rényi losses of all orders",

@@ -34,9 +34,9 @@ from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.markov.chain import Chain
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.differing_rows import DifferingRows
-from pufferflow.distributions.markov.ordered_rows import ordered_losses
 from pufferflow.distributions.markov.quilts import Quilts, approximate_quilts, exact_quilts
 from pufferflow.distributions.markov.row_mechanisms import RowLeak, leak_of_rows
+from pufferflow.distributions.markov.single_answers import losses_of_answers
 from pufferflow.distributions.markov.state_loss import Secrets
 from pufferflow.noise.base import Family, Noise
 from pufferflow.noise.gaussian import Gaussian
@@ -171,7 +171,7 @@ def _at(place: int) -> float:
 
 ROW_BY_ROW: Final = "row by row along the chain (M37)"
 STEP_BY_STEP: Final = "rows of the chain coupled step by step (M38)"
-ORDERED: Final = "answers about single rows, by Rényi losses (M38)"
+SINGLE_ANSWERS: Final = "answers about single rows, by Rényi losses (M38)"
 _TOLERANCE = 1e-6
 _OCTAVES_OF_ORDERS = np.arange(-8, 25) / 2
 """log₂(α − 1) of the orders that are tried first."""
@@ -222,23 +222,27 @@ class ChainedRows:
             for one in promise.singles
         )
 
-    def ordered_loss(self, kind: GuaranteeFamily, row: float) -> tuple[float, str]:
+    def answers_loss(self, kind: GuaranteeFamily, row: float) -> tuple[float, str]:
         """Return the loss of a kind, and the proof, of answers about one row each, all `row`-Gaussian in every row.
 
         It is ∞ for guarantees that no single Rényi order proves, and for classes of chains.
         """
         delta, alpha = kind.example.delta, kind.example.alpha
         if row == 0:
-            return 0.0, ORDERED
+            return 0.0, SINGLE_ANSWERS
         if kind.example.divergence is Divergence.RENYI:
             (loss,) = self.of_orders(row, np.array([alpha])).tolist()
-            return (kind.loss_from(Renyi(alpha, loss)) if loss < math.inf else math.inf), ORDERED
+            return (
+                kind.loss_from(Renyi(alpha, loss)) if loss < math.inf else math.inf
+            ), SINGLE_ANSWERS
         if kind.example.divergence is not Divergence.HOCKEY_STICK or not 0 < delta < 1:
-            return math.inf, ORDERED
+            return math.inf, SINGLE_ANSWERS
         epsilon = self._of_best_order(row, delta)
-        return (kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf), ORDERED
+        return (
+            kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf
+        ), SINGLE_ANSWERS
 
-    def ordered_deviations(self, promise: Guarantee) -> tuple[float, str]:
+    def answers_deviations(self, promise: Guarantee) -> tuple[float, str]:
         """Return the most standard deviations that a row may move all answers about it alone; 0 if none."""
 
         def largest(one: Guarantee) -> float:
@@ -246,10 +250,10 @@ class ChainedRows:
             if kind is None:
                 return 0.0
             return largest_without(
-                lambda row: self.ordered_loss(kind, row)[0] / allowed - 1, 1.0, _TOLERANCE
+                lambda row: self.answers_loss(kind, row)[0] / allowed - 1, 1.0, _TOLERANCE
             )
 
-        return min(map(largest, promise.singles)), ORDERED
+        return min(map(largest, promise.singles)), SINGLE_ANSWERS
 
     def _of_best_order(self, row: float, delta: float) -> float:
         """Return the least ε that an order gives at δ (M29).
@@ -278,7 +282,7 @@ class ChainedRows:
         if not (isinstance(self.chain, Chain) and math.isfinite(row)):
             return np.full(len(orders), math.inf)
         own = orders * (row * row / 2) * (1 + 4 * UNIT)
-        return ordered_losses(self.chain, own, orders, self.secrets, longer=self.endless).losses
+        return losses_of_answers(self.chain, own, orders, self.secrets, longer=self.endless).losses
 
     def pure_loss(self, row: float) -> float:
         """Return the pure loss along the chain of releases with the pure loss `row` in each row (M35)."""
@@ -416,7 +420,7 @@ class SingleAnswers(LossCurve):
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         return Worst(
-            self._along.ordered_loss(Renyi.of(alpha), self._deviations(noise))[0], self._witness
+            self._along.answers_loss(Renyi.of(alpha), self._deviations(noise))[0], self._witness
         )
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:

@@ -134,7 +134,7 @@ class CompositionRule(abc.ABC):
         """Return the loss of a guarantee from the deviations by which one row moves all answers, the others fixed."""
         return math.inf
 
-    def by_ordered_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
+    def by_single_answers(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         """Return the same where each answer is about one row of a unit, by the best Rényi order along a chain."""
         return math.inf
 

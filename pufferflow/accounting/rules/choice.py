@@ -16,7 +16,7 @@ from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, from
 from pufferflow.accounting.rules.exact import ExactRule
 from pufferflow.accounting.rules.latent_class import MixtureRule, StarRule
 from pufferflow.accounting.rules.markov import MessagesRule
-from pufferflow.accounting.rules.ordered_rows import OrderedRowsRule
+from pufferflow.accounting.rules.single_answers import SingleAnswersRule
 from pufferflow.accounting.rules.single_rows import SingleRowsRule
 from pufferflow.accounting.rules.table import ConditionalRule, JointRule, NearRule
 from pufferflow.accounting.rules.windows import WindowsRule
@@ -30,15 +30,15 @@ from pufferflow.privacy.guarantee import Divergence, GuaranteeFamily
 TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
-    *(MessagesRule(), WindowsRule(), SingleRowsRule(), OrderedRowsRule(), StarRule()),
+    *(MessagesRule(), WindowsRule(), SingleRowsRule(), SingleAnswersRule(), StarRule()),
     *(ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 PURE = "pure"
 _METHODS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
-    Divergence.HOCKEY_STICK: ("gaussian", "rows"),
-    Divergence.RENYI: ("renyi", "rows", "classes"),
+    Divergence.HOCKEY_STICK: ("gaussian", "rows", "answers"),
+    Divergence.RENYI: ("renyi", "rows", "answers", "classes"),
     Divergence.CONCENTRATED: ("zcdp",),
     Divergence.GAUSSIAN: ("gaussian",),
 }
@@ -65,7 +65,11 @@ def methods_of(kind: GuaranteeFamily) -> list[str]:
 
 def methods_for(kind: GuaranteeFamily, priors: Iterable[Prior]) -> list[str]:
     """Return the accounting methods that differ from each other under some priors."""
-    needed: dict[str, type[Prior]] = {"rows": ChainPrior, "classes": GaussianMixture}
+    needed: dict[str, type[Prior]] = {
+        "rows": ChainPrior,
+        "answers": ChainPrior,
+        "classes": GaussianMixture,
+    }
     believed = list(priors)
     return [
         method
@@ -139,7 +143,7 @@ def _by(method: str, rule: CompositionRule, releases: UnitReleases, kind: Guaran
         PURE: lambda: from_pure(rule.pure(releases), kind),
         "gaussian": lambda: from_gaussian(rule.gaussian(releases), kind),
         "rows": lambda: rule.by_rows(releases, kind),
-        "ordered": lambda: rule.by_ordered_rows(releases, kind),
+        "answers": lambda: rule.by_single_answers(releases, kind),
         "renyi": lambda: rule.renyi(releases, alpha),
         "classes": lambda: rule.by_class(releases, alpha),
         "zcdp": lambda: rule.zcdp(releases),

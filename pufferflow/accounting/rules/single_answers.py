@@ -20,7 +20,7 @@ from pufferflow.published.cost import Runs, Shape
 
 
 @final
-class OrderedRowsRule(CompositionRule):
+class SingleAnswersRule(CompositionRule):
     """Rényi losses of rows are carried along the chain, where every answer is about one row of a unit."""
 
     name = "answers about single rows, by Rényi losses (M38)"
@@ -29,14 +29,14 @@ class OrderedRowsRule(CompositionRule):
         "By the largest sum on a path each row that differs loses a known amount, in any order of releases (M1, M38)"
     )
 
-    def by_ordered_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
+    def by_single_answers(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         if not all(map(one_row_in_each_cell, releases.shapes)):
             return math.inf
         rows = rows_of(releases)
         row = math.inf if rows is None else deviations_of(releases)
         if rows is None or not 0 < row < math.inf:
             return row
-        return min(rows.ordered_loss(kind, row)[0], rows.loss(kind, row)[0])
+        return min(rows.answers_loss(kind, row)[0], rows.loss(kind, row)[0])
 
 
 def one_row_in_each_cell(shape: Shape) -> bool:

@@ -10,11 +10,11 @@ from scipy.stats import norm
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.calibration.chain_bounds import ORDERED, ChainedRows
+from pufferflow.calibration.chain_bounds import SINGLE_ANSWERS, ChainedRows
 from pufferflow.distributions.markov.chain import Chain, stationary
 from pufferflow.distributions.markov.chain_class import Chains
-from pufferflow.distributions.markov.ordered_rows import ordered_losses
 from pufferflow.distributions.markov.row_mechanisms import leak_of_order
+from pufferflow.distributions.markov.single_answers import losses_of_answers
 from pufferflow.distributions.markov.state_loss import Secrets
 
 CUTS = (-0.4, 0.7)
@@ -125,10 +125,10 @@ def check(rng, states, rows, stages, *, in_order=False):
         for p, q in itertools.permutations(game.laws(chain, row), 2):
             assert p @ game.weight == pytest.approx(1, abs=1e-5)
             for alpha in (1.5, 3.0):
-                loss, proof = bound.ordered_loss(pf.Renyi.of(alpha=alpha), budget)
-                assert proof == ORDERED
+                loss, proof = bound.answers_loss(pf.Renyi.of(alpha=alpha), budget)
+                assert proof == SINGLE_ANSWERS
                 ratios.append(game.renyi(p, q, alpha) / loss)
-            epsilon = bound.ordered_loss(pf.Approx.of(delta=0.01), budget)[0]
+            epsilon = bound.answers_loss(pf.Approx.of(delta=0.01), budget)[0]
             assert game.hockey(p, q, epsilon) <= 0.01
     assert max(ratios) <= 1 + 1e-7
     return ratios
@@ -163,7 +163,7 @@ def test_three_answers_in_any_order_lose_no_more(states, rows, in_order):
 )
 def test_losses_for_ever_are_those_of_the_closed_form(alpha, rho, loss):
     """Stay-probability .9: M38's figures, the last one at the divergence of the kernel's rows."""
-    found = ordered_losses(
+    found = losses_of_answers(
         symmetric(0.9), np.array([rho]), np.array([alpha]), pairs_of(2), longer=True
     )
     assert found.endless
@@ -174,10 +174,10 @@ def test_losses_for_ever_are_those_of_the_closed_form(alpha, rho, loss):
 def test_one_gaussian_answer_a_row_for_ever(stay, scale):
     """(1, 1e-6) for ever needs a deviation of 23.251 at .9, where M37 needs 36.587; at .6 M37 needs less."""
     rows, promise = ChainedRows(symmetric(stay), pairs_of(2), endless=True), pf.Approx(1.0, 1e-6)
-    deviations, proof = rows.ordered_deviations(promise)
-    assert proof == ORDERED
+    deviations, proof = rows.answers_deviations(promise)
+    assert proof == SINGLE_ANSWERS
     assert 1 / deviations == pytest.approx(scale, rel=3e-6)
-    assert rows.ordered_loss(promise.kind, deviations)[0] <= 1
+    assert rows.answers_loss(promise.kind, deviations)[0] <= 1
 
 
 @pytest.mark.parametrize("stay", thinned([0.55, 0.9, 0.99, 0.999], 0.5))
@@ -185,7 +185,7 @@ def test_slow_chains_come_to_rest(stay):
     """F = log((1 − τ)/(1 − Kτ))/(α − 1) where Kτ < 1, and else the divergence of the rows; never below it."""
     orders, deviations, tau = 1 + 2.0 ** np.arange(-3, 9), 0.004, abs(2 * stay - 1)
     own = orders * deviations**2 / 2
-    found = ordered_losses(symmetric(stay), own, orders, pairs_of(2), longer=True).losses
+    found = losses_of_answers(symmetric(stay), own, orders, pairs_of(2), longer=True).losses
     gain = np.exp((orders - 1) * own)
     finite = gain * tau < 1
     side = np.where(
@@ -207,7 +207,7 @@ def test_losses_agree_with_those_of_cheapest_plans(states):
     rng, orders = np.random.default_rng(states), np.array([1.5, 2.0, 5.0])
     for rows in (1, 2, 6):
         chain = random_chain(rng, states, rows)
-        found = ordered_losses(chain, 0.05 * orders, orders, pairs_of(states)).losses
+        found = losses_of_answers(chain, 0.05 * orders, orders, pairs_of(states)).losses
         off = 1 - np.eye(states)
         plans = [
             leak_of_order(chain, 0.05 * alpha * off, alpha, pairs_of(states))
@@ -219,12 +219,12 @@ def test_losses_agree_with_those_of_cheapest_plans(states):
 
 def test_losses_grow_with_deviations_and_with_the_chain():
     rows, kind = ChainedRows(symmetric(0.8), pairs_of(2), endless=True), pf.Approx.of(delta=1e-6)
-    losses = [rows.ordered_loss(kind, row)[0] for row in (0.0, 1e-3, 0.01, 0.05, 0.2, 0.5, 2.0)]
+    losses = [rows.answers_loss(kind, row)[0] for row in (0.0, 1e-3, 0.01, 0.05, 0.2, 0.5, 2.0)]
     assert losses[0] == 0
     assert losses == sorted(losses)
     for length in (1, 2, 10, 100):
         finite = ChainedRows(symmetric(0.8, length), pairs_of(2))
-        assert finite.ordered_loss(kind, 0.05)[0] <= losses[3] * (1 + 1e-9)
+        assert finite.answers_loss(kind, 0.05)[0] <= losses[3] * (1 + 1e-9)
 
 
 def test_a_day_of_kernels_for_ever_is_above_many_days():
@@ -232,8 +232,8 @@ def test_a_day_of_kernels_for_ever_is_above_many_days():
     kernels = rng.dirichlet(np.full(3, 2.0), (24, 3)) * 0.5 + np.eye(3) / 2
     start, own = stationary(kernels)[None], orders * 0.02
     chains = [Chain(kernels, np.arange(steps) % 24, start) for steps in (30, 100, 24 * 48)]
-    losses = [ordered_losses(chain, own, orders, pairs_of(3)).losses for chain in chains[:2]]
-    found = ordered_losses(chains[2], own, orders, pairs_of(3), longer=True)
+    losses = [losses_of_answers(chain, own, orders, pairs_of(3)).losses for chain in chains[:2]]
+    found = losses_of_answers(chains[2], own, orders, pairs_of(3), longer=True)
     assert found.endless
     assert (losses[0] <= losses[1] * (1 + 1e-9)).all()
     assert (losses[1] <= found.losses * (1 + 1e-9)).all()
@@ -247,21 +247,21 @@ def test_nothing_is_said_where_nothing_is_known():
     band = Chains(chain.kernels, chain.kernels, chain.order, chain.initial)
     still = Chain(np.eye(2)[None], chain.order, chain.initial)
     many = Chain(np.full((1, 20, 20), 0.05), chain.order, np.full((1, 20), 0.05))
-    assert ChainedRows(band, pairs_of(2), endless=True).ordered_loss(kind, 0.01)[0] == math.inf
-    assert ChainedRows(still, pairs_of(2), endless=True).ordered_loss(kind, 0.01)[0] == math.inf
-    assert ChainedRows(many, pairs_of(20)).ordered_loss(kind, 0.01)[0] == math.inf
-    assert rows.ordered_loss(kind, math.inf)[0] == math.inf
+    assert ChainedRows(band, pairs_of(2), endless=True).answers_loss(kind, 0.01)[0] == math.inf
+    assert ChainedRows(still, pairs_of(2), endless=True).answers_loss(kind, 0.01)[0] == math.inf
+    assert ChainedRows(many, pairs_of(20)).answers_loss(kind, 0.01)[0] == math.inf
+    assert rows.answers_loss(kind, math.inf)[0] == math.inf
     assert [
-        rows.ordered_loss(one, 0.01)[0]
+        rows.answers_loss(one, 0.01)[0]
         for one in (pf.Pure(1.0).kind, pf.Zcdp(1.0).kind, pf.Gdp(1.0).kind)
     ] == [math.inf] * 3
-    assert rows.ordered_deviations(pf.Pure(1.0))[0] == 0
+    assert rows.answers_deviations(pf.Pure(1.0))[0] == 0
 
 
 def test_other_rows_that_never_forget_lose_as_one():
     """Along a chain that stays, three rows of one value lose three times a row: the sum of their squares."""
     still = Chain(np.eye(2)[None], np.zeros(2, dtype=np.intp), np.array([[0.5, 0.5]]))
-    loss = ChainedRows(still, pairs_of(2)).ordered_loss(pf.Renyi.of(alpha=3), 0.5)[0]
+    loss = ChainedRows(still, pairs_of(2)).answers_loss(pf.Renyi.of(alpha=3), 0.5)[0]
     assert loss == pytest.approx(3 * 3 * 0.125, rel=1e-9)
     assert loss >= 3 * 3 * 0.125
 
@@ -273,10 +273,10 @@ def test_several_first_laws_lose_what_each_mixture_of_them_loses(states):
     for _ in range(6):
         chain = random_chain(rng, states, 4)
         corners = Chain(chain.kernels, chain.order, np.eye(states))
-        whole = ordered_losses(corners, 0.05 * orders, orders, pairs_of(states)).losses
+        whole = losses_of_answers(corners, 0.05 * orders, orders, pairs_of(states)).losses
         for law in [np.eye(states)[0], *rng.dirichlet(np.ones(states), 4)]:
             member = Chain(chain.kernels, chain.order, law[None])
-            found = ordered_losses(member, 0.05 * orders, orders, pairs_of(states)).losses
+            found = losses_of_answers(member, 0.05 * orders, orders, pairs_of(states)).losses
             assert (found <= whole * (1 + 1e-9)).all()
 
 
@@ -286,7 +286,9 @@ def test_values_that_a_row_cannot_have_are_no_secrets():
     chain = Chain(kernel, np.zeros(3, dtype=np.intp), np.array([[1.0, 0.0, 0.0]]))
     orders = np.array([2.0])
     first, second = (
-        ordered_losses(chain, 0.1 * orders, orders, Secrets(pairs_of(3).pairs, np.arange(4) == row))
+        losses_of_answers(
+            chain, 0.1 * orders, orders, Secrets(pairs_of(3).pairs, np.arange(4) == row)
+        )
         for row in (0, 1)
     )
     assert first.losses[0] <= 0.2 * (1 + 1e-9)

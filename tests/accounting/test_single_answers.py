@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import pufferflow as pf
 from pufferflow.accounting.rules.base import UnitReleases
-from pufferflow.accounting.rules.ordered_rows import OrderedRowsRule, one_row_in_each_cell
+from pufferflow.accounting.rules.single_answers import SingleAnswersRule, one_row_in_each_cell
 from pufferflow.accounting.rules.single_rows import SingleRowsRule
 
 KERNEL = np.array([[0.9, 0.1], [0.3, 0.7]])
@@ -44,7 +44,7 @@ def later(cost, steps):
 
 
 def total(costs, kind=KIND, scenario=SCENARIO):
-    return OrderedRowsRule().by_ordered_rows(
+    return SingleAnswersRule().by_single_answers(
         UnitReleases(scenario, scenario.priors[0], costs), kind
     )
 

@@ -46,7 +46,7 @@ _GUESSES = 3
 _QUIET = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
 
 
-class OrderedLosses(NamedTuple):
+class AnswersLosses(NamedTuple):
     """The Rényi loss of each order, ∞ where none is known."""
 
     losses: Floats
@@ -55,9 +55,9 @@ class OrderedLosses(NamedTuple):
 
 
 @_QUIET
-def ordered_losses(
+def losses_of_answers(
     chain: Chain, rows: Floats, orders: Floats, secrets: Secrets, *, longer: bool = False
-) -> OrderedLosses:
+) -> AnswersLosses:
     """Return the Rényi losses about any row, from losses `rows[i]` of order `orders[i]` of each row.
 
     With `longer` the losses are ∞ unless they also hold for chains with any number of further turns.
@@ -65,10 +65,10 @@ def ordered_losses(
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
     >>> chain = Chain(stay, np.zeros(1024, dtype=np.intp), np.array([[0.5, 0.5]]))
     >>> pairs, orders = Secrets(np.array([[0, 1], [1, 0]])), np.array([2.0, 8.0])
-    >>> ordered_losses(chain, np.array([0.01, 0.02]), orders, pairs, longer=True).losses.round(6).tolist()
+    >>> losses_of_answers(chain, np.array([0.01, 0.02]), orders, pairs, longer=True).losses.round(6).tolist()
     [0.092062, 0.282581]
     """
-    nothing = OrderedLosses(np.full(len(orders), math.inf), endless=False)
+    nothing = AnswersLosses(np.full(len(orders), math.inf), endless=False)
     if chain.states > _MOST_STATES or _distinct_steps(chain) * chain.states**2 > _MOST_GAINS:
         return nothing
     try:
@@ -86,7 +86,7 @@ def ordered_losses(
         return nothing
     total = (_both_sides(chain, secrets, past, future) + rows) * (1 + 16 * UNIT)
     known = past.known & future.known & np.isfinite(total)
-    return OrderedLosses(np.where(known, total, math.inf), endless)
+    return AnswersLosses(np.where(known, total, math.inf), endless)
 
 
 def _distinct_steps(chain: Chain) -> int:
