@@ -32,6 +32,7 @@ from pufferflow.accounting.running_total import RunningTotal
 from pufferflow.core.errors import Refused
 from pufferflow.core.notebook import InNotebooks
 from pufferflow.models.priors.base import Prior
+from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.simple import AnyCorrelation, Independent
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Initial, Presence, ValueSecret
@@ -188,7 +189,7 @@ class AccountCosts:
         Older versions had one name for Rényi losses along one coupling and within hidden classes, and took the smaller
         total. Now the method is the one that suits the first release, as in a new account.
         """
-        if recorded != "renyi" or "classes" not in meters_for(self.kind, self.priors):
+        if recorded != "renyi" or not any(isinstance(one, GaussianMixture) for one in self.priors):
             return recorded
         suits = self._anew((), None, self.priors).proven([cost])
         return "classes" if suits is not None and suits.meter == "classes" else recorded
@@ -273,6 +274,7 @@ class AccountCosts:
                 one.movements,
                 more,
                 unseen_rows=unseen_rows,
+                first_request=next(iter(selecting), None),
             )
             for one in self._running
         ]

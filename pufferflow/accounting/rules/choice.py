@@ -14,6 +14,7 @@ from pufferflow.accounting.rules.additive import (
 from pufferflow.accounting.rules.autoregression import Movements
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, from_gaussian, from_pure
 from pufferflow.accounting.rules.exact import ExactRule
+from pufferflow.accounting.rules.hidden_class import HiddenClassRule
 from pufferflow.accounting.rules.latent_class import MixtureRule, StarRule
 from pufferflow.accounting.rules.markov import MessagesRule
 from pufferflow.accounting.rules.single_rows import SingleRowsRule
@@ -23,6 +24,7 @@ from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
+from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.privacy.guarantee import Divergence, GuaranteeFamily
 
@@ -30,7 +32,7 @@ TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
     *(MessagesRule(), WindowsRule(), SingleRowsRule(), StarRule()),
-    *(ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
+    *(HiddenClassRule(), ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 _METERS: dict[Divergence, tuple[str, ...]] = {
@@ -63,7 +65,10 @@ def meters_of(kind: GuaranteeFamily) -> list[str]:
 
 def meters_for(kind: GuaranteeFamily, priors: Iterable[Prior]) -> list[str]:
     """Return the accounting methods that differ from each other under some priors."""
-    needed: dict[str, type[Prior]] = {"rows": ChainPrior, "classes": GaussianMixture}
+    needed: dict[str, tuple[type[Prior], ...]] = {
+        "rows": (ChainPrior, LatentClass),
+        "classes": (GaussianMixture, LatentClass),
+    }
     believed = list(priors)
     return [
         meter
