@@ -1,14 +1,15 @@
 """Losses of adaptive Gaussian releases about rows that share a hidden class (M63).
 
 Given the secret's value the class has a posterior law. The other rows of a group follow the class. Couple their laws
-under two classes once, row by row. Then a fixed draw of the other rows leaves four data sets: two values of the secret's
-row, and two classes. Releases are about sums, so their means move by o·u + c·w, where o is the secret and c the class.
+under two classes once, row by row. Then a fixed draw of the other rows leaves four data sets: two values of the
+secret's row, and two classes. Releases are about sums, so their means move by o·u + c·w, with o the secret and c the
+class.
 
-All bounds are for the same games. One number B, the *information*, limits every path of answers: the squares of what one
-row moves, in standard deviations, add up to at most B. So do those of the other rows, in units fixed beforehand. Every
-bound holds for each adversary who is stopped there, and grows with B. So the smallest of them is a bound too: a limit
-allows the paths up to one largest B, and the bound that is smallest there holds for all of them. The split θ and the
-choice of a bound may likewise depend on B, on the guarantee and on how many other rows move.
+All bounds are for the same games. One number B, the *information*, limits every path of answers. The squares of what
+one row moves, in standard deviations, add up to at most B. So do those of the other rows, in units fixed beforehand.
+Every bound holds for each adversary who is stopped there, and grows with B. So the smallest of them is a bound too. A
+limit allows the paths up to one largest B, and the bound that is smallest there holds for all of them. The split θ and
+the choice of a bound may likewise depend on B, on the guarantee and on how many other rows move.
 
 - *Thinned*: answers of adaptive Gaussian releases are made from one normal vector with more information on every path.
   That of u and w together is at most that of u/√θ and of w/√(1−θ), which are independent of each other.
@@ -65,7 +66,9 @@ class OtherRows:
         >>> rows.inside.tolist(), rows.outside.tolist(), rows.whole.tolist()
         ([2.0], [3.0], [3.0])
         """
-        most = [np.array([min(one, group)]) for one in (max(rows - 1.0, 0.0), float(rows), float(rows))]
+        most = [
+            np.array([min(one, group)]) for one in (max(rows - 1.0, 0.0), float(rows), float(rows))
+        ]
         return cls(np.ones(1), *most)
 
     @classmethod
@@ -95,8 +98,8 @@ class OtherRows:
 
         A release with the movements u and w is made from independent ones with informations x and y if u²/x + w²/y ≤ 1.
 
-        >>> round(OtherRows.at_most(1).price(OtherRows.at_most(7)), 9), round(OtherRows.at_most(7).price(OtherRows.at_most(7)), 9)
-        (49.0, 1.0)
+        >>> [round(OtherRows.at_most(1).price(OtherRows.at_most(rows)), 9) for rows in (1, 7)]
+        [1.0, 49.0]
         """
         prices = [_quotient(other.whole**2, self.whole**2)]
         for split in self.splits:
@@ -167,8 +170,9 @@ class HiddenClassLoss:
         """Return the δ by thinning for each draw of the other rows, with the best θ."""
         own, moved = self._thinned(information)
         deltas = product_deltas(own, moved, self.top, self.bottom, epsilon, _COARSE)
-        best = deltas.argmin(axis=0), np.arange(deltas.shape[1])
-        return product_deltas(own[best], moved[best], self.top, self.bottom, epsilon, _FINE)
+        best = deltas.argmin(axis=0)[None]
+        own, moved = (np.take_along_axis(one, best, axis=0)[0] for one in (own, moved))
+        return product_deltas(own, moved, self.top, self.bottom, epsilon, _FINE)
 
     @cached_property
     def _alone(self) -> Flags:
@@ -255,7 +259,7 @@ def mixture_sticks(first: Floats, second: Floats, moved: Floats) -> Floats:
     return np.minimum(value + 32 * UNIT * parts, parts * (1 + UNIT))
 
 
-def product_deltas(  # noqa: PLR0913 - two movements, two laws of the class, ε, and the grid
+def product_deltas(  # noqa: PLR0913, PLR0917 - two movements, two laws of the class, ε, and the grid
     own: Floats, moved: Floats, top: Floats, bottom: Floats, epsilon: float, nodes: int
 ) -> Floats:
     """Return the hockey stick of G ⊗ mix, the secret's row and the class moving independent normal laws, rounded up.

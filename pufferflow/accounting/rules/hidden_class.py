@@ -1,16 +1,16 @@
 """Releases with δ or Rényi losses about rows that share a hidden class, up to one information (M63).
 
-A group of rows has a hidden class. Groups count its rows as if all of them moved with the secret's one. But the class
-has a law given the secret's value, and releases reveal it only slowly. `calibration.latent_mixture` bounds both together.
+A group of rows has a hidden class. Group privacy counts as if all of them moved with the secret's one. But the class
+has a law given the secret's value, and releases reveal it only slowly. `calibration.latent_mixture` bounds both.
 
-The bounds hold for all adversaries whose releases have no more *information*, one number, on any path. What it counts is
-fixed by the account's first request, before any answer. Information is the larger of two sums over the releases. One has
-the squares of what a single row moves, in deviations of the noise. The other has prices: those of releases that reach
-more rows than the first one are higher. So totals of one path never replace those of another.
+The bounds hold for all adversaries whose releases have no more *information*, one number, on any path. What it counts
+is fixed by the account's first request, before any answer. Information is the larger of two sums over the releases. One
+has the squares of what a single row moves, in deviations of the noise. The other has prices, which are higher for
+releases that reach more rows than the first one. So totals of one path never replace those of another.
 
 Which rows of a group a release selects is not stored, nor how many rows of a group there are in all tables. So every
-release is taken to be about the secret's row or not, whichever is worse, and all other rows that it selects may move. How
-many rows differ between two classes is used only where rows are fixed, in no account.
+release is taken to be about the secret's row or not, whichever is worse, and all other rows that it selects may move.
+How many rows differ between two classes is used only where rows are fixed, in no account.
 
 Thinning is for Gaussian noise on sums. If the first request is of this kind, others have no total afterwards. Otherwise
 the two bounds without thinning count all releases.
@@ -84,7 +84,13 @@ def _counted(releases: UnitReleases) -> _Counted | None:
         return None
     others = _others(opening, float(_squares(opening).max()))
     given = {value: law.as_floats().classes for value, law in star.given.items()}
-    losses = [HiddenClassLoss(given[a], given[b], others, thinned) for a, b in star.both_orders]
+    different = {
+        (given[a].tobytes(), given[b].tobytes()): HiddenClassLoss(
+            given[a], given[b], others, thinned
+        )
+        for a, b in star.both_orders
+    }  # those that are farthest apart first, which mostly lose most
+    losses = sorted(different.values(), key=lambda loss: loss.apart, reverse=True)
     return _Counted(information, losses)
 
 
