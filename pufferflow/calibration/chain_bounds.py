@@ -306,7 +306,10 @@ class Messages(Bound):
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         walks = (rows.coarse() if self.coarse else rows for rows in as_laws(pairs).walks())
-        return [PureLoss(rows.reach, rows.loss, rows.renyi, rows.given_away) for rows in walks]
+        return [
+            PureLoss(rows.reach, rows.loss, rows.renyi, rows.delta, given_away=rows.given_away)
+            for rows in walks
+        ]
 
     def __repr__(self) -> str:
         return "Messages(coarse=True)" if self.coarse else "Messages()"
@@ -316,7 +319,7 @@ class Messages(Bound):
 class PureLoss(LossCurve):
     """A loss curve of pure losses, from which all others follow; the loss of the last noise is cached.
 
-    Where `renyi` gives a tighter bound, it is used too, also for noise without a pure loss.
+    Where `renyi` gives a tighter bound, it is used too, also for noise without a pure loss. So is `delta` then.
     """
 
     certainty = Certainty.UPPER_BOUND
@@ -327,10 +330,14 @@ class PureLoss(LossCurve):
         sensitivity: float,
         loss: Callable[[Noise], tuple[float, Witness]],
         renyi: Callable[[Noise, float], tuple[float, Witness] | None] = lambda _noise, _alpha: None,
+        delta: Callable[[Noise, float], tuple[float, Witness] | None] = lambda _noise, _epsilon: (
+            None
+        ),
+        *,
         given_away: str = "",
     ) -> None:
         self.sensitivity = sensitivity
-        self._loss, self._renyi, self._given_away = loss, renyi, given_away
+        self._loss, self._renyi, self._delta, self._given_away = loss, renyi, delta, given_away
         self._last: tuple[Noise, Worst] | None = None
 
     def pure(self, noise: Noise) -> Worst:
@@ -341,6 +348,8 @@ class PureLoss(LossCurve):
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         """Return a scale that keeps the guarantee; refuse noise without a pure loss."""
         if math.isinf(float(np.max(family(1.0).pure(1.0)))):
+            if self._delta(family(1.0), 1.0) is not None:
+                return super().enough(family, guarantee)
             if not self._given_away:
                 raise impossible(family(1.0), guarantee)
             if self.excess(family(_LOUD * max(self.sensitivity, 1.0)), guarantee) > 0:
@@ -361,6 +370,8 @@ class PureLoss(LossCurve):
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return the δ of randomised response (M29), rounded up."""
         worst = self.pure(noise)
+        if worst.value == math.inf and (known := self._delta(noise, epsilon)) is not None:
+            return Worst(*known)
         if worst.value == math.inf and self._given_away:
             return super().delta(noise, epsilon)
         return Worst(two_point_delta(worst.value, epsilon), worst.witness)

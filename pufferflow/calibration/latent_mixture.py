@@ -34,6 +34,8 @@ from pufferflow.privacy.conversions import gaussian_deltas
 SPLITS = 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98
 """The values of θ, fixed for all accounts."""
 _TOLERANCE = 1e-7
+_UNLIKELY, _MOST_COUNTS = 1e-15, 16
+"""Numbers of rows below the first and above the last that is likelier count as these, or as all rows."""
 _PAD = 64 * UNIT
 _COARSE, _FINE = 33, 257
 _RENYI_NODES = 513
@@ -78,10 +80,14 @@ class OtherRows:
         >>> OtherRows.differing(np.array([[0.8, 0.2], [0.3, 0.7]]), 2).masses.round(4)
         array([0.25, 0.5 , 0.25])
         """
-        share = min(float(np.abs(laws[0] - laws[1]).sum()) / 2, 1.0)
-        counts = np.arange(others + 1.0)
-        masses = scipy.stats.binom.pmf(counts, others, share) * (1 + 2.0**-36)
+        masses, counts = _counts_of_differing(laws, others)
         return cls(masses, counts, counts, counts + 1)
+
+    @classmethod
+    def beside(cls, laws: Floats, others: int) -> "OtherRows":
+        """Return the same for releases that do not read the secret's row."""
+        masses, counts = _counts_of_differing(laws, others)
+        return cls(masses, np.zeros_like(counts), counts, counts)
 
     @cached_property
     def splits(self) -> tuple[float, ...]:
@@ -107,6 +113,19 @@ class OtherRows:
             prices.append(split + _quotient(other.inside**2, least))
             prices.append(_quotient(other.outside**2, least))
         return max(prices) * (1 + 16 * UNIT)
+
+
+def _counts_of_differing(laws: Floats, rows: int) -> tuple[Floats, Floats]:
+    """Return the law of how many rows differ under two laws, on few numbers; others count as the next larger one."""
+    share = min(float(np.abs(laws[0] - laws[1]).sum()) / 2 * (1 + 8 * UNIT), 1.0)
+    counts = np.arange(rows + 1)
+    masses = scipy.stats.binom.pmf(counts, rows, share) * (1 + 2.0**-36)
+    likely = np.flatnonzero(masses > _UNLIKELY)
+    places = np.linspace(likely[0], likely[-1], _MOST_COUNTS).round().astype(np.intp)
+    kept = np.unique([*places, rows])
+    sums = np.zeros(len(kept))
+    np.add.at(sums, np.searchsorted(kept, counts), masses)
+    return sums * (1 + rows * UNIT), kept.astype(np.float64)
 
 
 def _quotient(tops: Floats, bottoms: Floats) -> float:
@@ -157,6 +176,8 @@ class HiddenClassLoss:
 
     def delta(self, information: float, epsilon: float) -> float:
         """Return a δ that is kept with ε by all releases up to that information."""
+        if not math.isfinite(information):
+            return 1.0
         root = math.sqrt(information) * (1 + 2 * UNIT)
         own = _sticks(np.array([root]), epsilon)
         whole = _sticks(root * self.others.whole, epsilon)
@@ -170,8 +191,7 @@ class HiddenClassLoss:
         """Return the δ by thinning for each draw of the other rows, with the best θ."""
         own, moved = self._thinned(information)
         deltas = product_deltas(own, moved, self.top, self.bottom, epsilon, _COARSE)
-        best = deltas.argmin(axis=0)[None]
-        own, moved = (np.take_along_axis(one, best, axis=0)[0] for one in (own, moved))
+        own, moved = _at_least(deltas, own, moved)
         return product_deltas(own, moved, self.top, self.bottom, epsilon, _FINE)
 
     @cached_property
@@ -209,8 +229,16 @@ class HiddenClassLoss:
     def _thinned_renyi(self, information: float, alpha: float) -> Floats:
         """Return the log of the moment by thinning for each draw of the other rows, with the best θ."""
         own, moved = self._thinned(information)
-        logs = mixture_log_moments(moved, self.top, self.bottom, alpha)
-        return ((alpha - 1) * alpha * own**2 / 2 + logs).min(axis=0)
+        gained = (alpha - 1) * alpha * own**2 / 2
+        logs = gained + mixture_log_moments(moved, self.top, self.bottom, alpha, _COARSE)
+        gained, moved = _at_least(logs, gained, moved)
+        return gained + mixture_log_moments(moved, self.top, self.bottom, alpha)
+
+
+def _at_least(losses: Floats, *columns: Floats) -> list[Floats]:
+    """Return the entries of arrays where the losses of their columns are least."""
+    best = losses.argmin(axis=0)[None]
+    return [np.take_along_axis(one, best, axis=0)[0] for one in columns]
 
 
 def revealed_delta(root: float, top: Floats, bottom: Floats, epsilon: float) -> float:
@@ -321,7 +349,9 @@ def _log_of_classes(top: Floats, bottom: Floats, alpha: float) -> float:
     return float(np.logaddexp.reduce(logs)) + 16 * alpha * UNIT * (1 + float(np.abs(logs).max()))
 
 
-def mixture_log_moments(moved: Floats, top: Floats, bottom: Floats, alpha: float) -> Floats:
+def mixture_log_moments(
+    moved: Floats, top: Floats, bottom: Floats, alpha: float, nodes: int = _RENYI_NODES
+) -> Floats:
     """Return log ∫ (Σ π_a(c)N_c)^α (Σ π_b(c)N_c)^{1−α}, of normal laws μ deviations apart, rounded up.
 
     As a function of their likelihood ratio r the integrand is convex. Beyond the nodes it grows no faster than r^α and
@@ -335,7 +365,7 @@ def mixture_log_moments(moved: Floats, top: Floats, bottom: Floats, alpha: float
     spread = np.clip(moved, _LEAST_DEVIATION, _MOST_OWN)
     low = np.maximum(-_REACH - (alpha - 1) * spread, -_FARTHEST)
     high = np.minimum(_REACH + alpha * spread, _FARTHEST)
-    places = low[:, None] + np.linspace(0, 1, _RENYI_NODES) * (high - low)[:, None]
+    places = low[:, None] + np.linspace(0, 1, nodes) * (high - low)[:, None]
     exponents = spread[:, None] * places - spread[:, None] ** 2 / 2
     ratios = np.exp(exponents)
     with np.errstate(divide="ignore"):

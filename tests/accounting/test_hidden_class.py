@@ -206,6 +206,7 @@ def test_forgotten_factors_are_found(error, monkeypatch):
 
 CLASSES = pf.LatentClass([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]])
 ON = pf.Secret("level", domain=[0, 1])
+LIMIT = pf.Approx(1.0, DELTA)
 
 
 def gaussian(rows, scale, others=0):
@@ -216,7 +217,7 @@ def laplace(rows, scale):
     return cost(pf.Laplace(scale), [0, 1], rows=(rows, 0), group_movement=float(rows))
 
 
-def account_of(*costs, prior=CLASSES, secret=ON, limit=APPROX.at(1.0)):
+def account_of(*costs, prior=CLASSES, secret=ON, limit=LIMIT):
     account = AccountCosts([pf.Scenario(secret, prior, within="house")], limit)
     for one in costs:
         account.meter = account.meter or account.total([one]).meter
