@@ -368,19 +368,20 @@ def mixture_log_moments(
     places = low[:, None] + np.linspace(0, 1, nodes) * (high - low)[:, None]
     exponents = spread[:, None] * places - spread[:, None] ** 2 / 2
     ratios = np.exp(exponents)
-    with np.errstate(divide="ignore"):
+    with np.errstate(all="ignore"):
         logs = alpha * np.log(top[0] + top[1] * ratios)
         logs += (1 - alpha) * np.log(bottom[0] + bottom[1] * ratios)
-    whole = alpha * (alpha - 1) * spread**2 / 2
-    normal = scipy.special.log_ndtr
-    tails = [
-        logs[:, 0] - (1 - alpha) * exponents[:, 0] + whole + normal(low + (alpha - 1) * spread),
-        logs[:, -1] - alpha * exponents[:, -1] + whole + normal(alpha * spread - high),
-    ]
-    most = logs.max(axis=1)
-    with np.errstate(divide="ignore"):
+        whole = alpha * (alpha - 1) * spread**2 / 2
+        normal = scipy.special.log_ndtr
+        tails = [
+            logs[:, 0] - (1 - alpha) * exponents[:, 0] + whole + normal(low + (alpha - 1) * spread),
+            logs[:, -1] - alpha * exponents[:, -1] + whole + normal(alpha * spread - high),
+        ]
+        most = logs.max(axis=1)
         inner = np.log(chord_means(places, ratios, np.exp(logs - most[:, None]), spread)) + most
-    total = np.logaddexp(inner, np.logaddexp(*tails))
-    total += alpha * UNIT * (64 + 8 * np.abs(logs).max(axis=1) + 8 * np.abs(exponents).max(axis=1))
+        total = np.logaddexp(inner, np.logaddexp(*tails))
+        total += (
+            alpha * UNIT * (64 + 8 * np.abs(logs).max(axis=1) + 8 * np.abs(exponents).max(axis=1))
+        )
     known = np.where(moved <= _MOST_OWN, np.where(np.isnan(total), np.inf, total), np.inf)
     return np.minimum(known, _log_of_classes(top, bottom, alpha)).reshape(shape)

@@ -293,9 +293,14 @@ class DependentStar(DependentRows):
 
     @cached_property
     def _classes(self) -> Sequence[tuple[tuple[Label, Label], HiddenClassLoss]]:
-        """The losses of a row's secret about the class of the others, for every pair; none if laws are unknown."""
+        """The losses of a row's secret about the class of the others, for every pair; none if laws are unknown.
+
+        The secret fixes the row's point. Otherwise the point reveals more about the class than the secret does.
+        """
         star, moving = self.star, self.shifts.any(axis=(1, 2, 3))
         if not isinstance(star, Star) or star.of_group or star.independent_rows:
+            return ()
+        if star.points is None:
             return ()
         selected, rows = int(self.counts[moving].sum()), star.rows.astype(np.float64)
         few = len(rows) == 2
