@@ -13,6 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
+from pufferflow.calibration.latent_mixture import HiddenClassLoss, OtherRows
 from pufferflow.calibration.laws import (
     DependentRows,
     Laws,
@@ -23,7 +24,6 @@ from pufferflow.calibration.laws import (
     Witness,
     longest_reach,
 )
-from pufferflow.calibration.latent_mixture import HiddenClassLoss, OtherRows
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import InternalError, Refused
 from pufferflow.core.rounding import UNIT, float_above

@@ -256,6 +256,14 @@ def test_releases_of_more_rows_have_their_price():
     assert math.isfinite(totals[0])
 
 
+def test_releases_of_fewer_rows_count_by_one_row():
+    """One row may be in all of them, whatever the first release was about."""
+    costs = [gaussian(6, 20.0), *[gaussian(1, 20.0, others=5)] * 30]
+    alike = pf.LatentClass([0.5, 0.5], [[0.4, 0.6], [0.4, 0.6]])
+    total = RULE.by_rows(asked(account_of(prior=alike).scenario, *costs), APPROX)
+    assert total >= gdp_to_approx(math.sqrt(31) / 20, DELTA) * (1 - 1e-9)
+
+
 def test_other_noise_counts_where_it_came_first():
     """Thinning is for Gaussian noise: an account that began with it has no total of others."""
     scenario = account_of().scenario

@@ -181,3 +181,22 @@ def test_a_class_that_a_value_excludes_counts_wholly():
     assert math.isfinite(loss.renyi(0.01, 2.0))
     assert loss.epsilon(math.inf, 1e-6) == loss.renyi(math.inf, 2.0) == math.inf
     assert loss.epsilon(0.0, 1e-6) == loss.renyi(0.0, 2.0) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
+def test_without_thinning_the_class_is_revealed_or_coupled(epsilon):
+    """The least of both formulas, where laws of the class are far apart and near each other."""
+
+    def moved(deviations, at):
+        high, low = deviations / 2 - at / deviations, -deviations / 2 - at / deviations
+        return norm.cdf(high) - math.exp(at) * norm.cdf(low)
+
+    for apart in (0.1, 0.9):
+        top = np.array([(1 + apart) / 2, (1 - apart) / 2])
+        bottom = top[::-1]
+        revealed = sum(
+            p * moved(0.1, epsilon - math.log(p / q)) for p, q in zip(top, bottom, strict=True)
+        )
+        coupled = (1 - apart) * moved(0.1, epsilon) + apart * moved(0.4, epsilon)
+        loss = HiddenClassLoss(top, bottom, OtherRows.at_most(4), thinned=False)
+        assert loss.delta(0.01, epsilon) == pytest.approx(min(revealed, coupled), rel=1e-9)

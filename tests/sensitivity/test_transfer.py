@@ -291,7 +291,7 @@ def test_laws_are_a_sequence():
 
 
 def test_noise_without_a_pure_loss_is_no_number_for_messages():
-    """Gaussian noise has no pure loss, along chains, stars and quilts alike; under a hidden class it has others (M63)."""
+    """Gaussian noise has no pure loss, along chains, stars and quilts alike. Under a hidden class it has others."""
     star = pf.Scenario(
         secret=pf.Secret("x", [0, 1]), prior=pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]])
     )
