@@ -385,6 +385,7 @@ class AccountCosts:
             UnitReleases(
                 *(self.scenario, one.prior, selecting, seen, one.movements, more),
                 unseen_rows=unseen,
+                first_request=next(iter(selecting), None),
             )
             for one in self._running
         ]

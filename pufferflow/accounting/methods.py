@@ -33,6 +33,7 @@ COUNTED: Final = {
     "gaussian": "standard deviations of Gaussian noise",
     "rows": "what single rows reveal while all others are fixed",
     "answers": "Rényi losses of answers about one row each",
+    "latent": "what a row and the hidden class of the others reveal",
     "renyi": "Rényi losses",
     "classes": "Rényi losses within hidden classes",
     "zcdp": "Rényi losses of all orders",

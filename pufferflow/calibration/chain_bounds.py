@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -194,12 +194,26 @@ class ChainedRows:
     chain: Chain | Chains
     secrets: Secrets
     endless: bool = False
+    _known: dict[tuple[Any, ...], tuple[float, str]] = field(
+        default_factory=dict[tuple[Any, ...], tuple[float, str]], repr=False
+    )
 
     def loss(self, kind: GuaranteeFamily, row: float, group: float = math.inf) -> tuple[float, str]:
         """Return the loss of a kind, and the proof, of releases `row`-Gaussian in each row, `group`-Gaussian in all.
 
         It is ∞ for guarantees that neither way proves: pure ones, and those of all orders together.
         """
+        return self._once(("any", kind.example, row, group), lambda: self._loss(kind, row, group))
+
+    def _once(
+        self, asked: tuple[Any, ...], compute: Callable[[], tuple[float, str]]
+    ) -> tuple[float, str]:
+        """Return what was computed before: releases of a schedule have the same deviations."""
+        if asked not in self._known:
+            self._known[asked] = compute()
+        return self._known[asked]
+
+    def _loss(self, kind: GuaranteeFamily, row: float, group: float) -> tuple[float, str]:
         losses = [(self._coupled(kind, row, group), STEP_BY_STEP)]
         delta = kind.example.delta
         if kind.example.divergence is Divergence.HOCKEY_STICK and 0 < delta < 1:
@@ -227,6 +241,9 @@ class ChainedRows:
 
         It is ∞ for guarantees that no single Rényi order proves, and for classes of chains.
         """
+        return self._once(("single", kind.example, row), lambda: self._answers_loss(kind, row))
+
+    def _answers_loss(self, kind: GuaranteeFamily, row: float) -> tuple[float, str]:
         delta, alpha = kind.example.delta, kind.example.alpha
         if row == 0:
             return 0.0, SINGLE_ANSWERS
@@ -388,7 +405,10 @@ class Messages(Bound):
         if isinstance(noise, Gaussian) and not self.coarse and all(map(_single_answers, walks)):
             return [SingleAnswers(rows) for rows in walks if isinstance(rows, DependentChain)]
         walks = [rows.coarse() if self.coarse else rows for rows in walks]
-        return [PureLoss(rows.reach, rows.loss, rows.renyi, rows.given_away) for rows in walks]
+        return [
+            PureLoss(rows.reach, rows.loss, rows.renyi, rows.delta, given_away=rows.given_away)
+            for rows in walks
+        ]
 
     def __repr__(self) -> str:
         return "Messages(coarse=True)" if self.coarse else "Messages()"
@@ -444,7 +464,7 @@ class SingleAnswers(LossCurve):
 class PureLoss(LossCurve):
     """A loss curve of pure losses, from which all others follow; the loss of the last noise is cached.
 
-    Where `renyi` gives a tighter bound, it is used too, also for noise without a pure loss.
+    Where `renyi` gives a tighter bound, it is used too, also for noise without a pure loss. So is `delta` then.
     """
 
     certainty = Certainty.UPPER_BOUND
@@ -455,10 +475,14 @@ class PureLoss(LossCurve):
         sensitivity: float,
         loss: Callable[[Noise], tuple[float, Witness]],
         renyi: Callable[[Noise, float], tuple[float, Witness] | None] = lambda _noise, _alpha: None,
+        delta: Callable[[Noise, float], tuple[float, Witness] | None] = lambda _noise, _epsilon: (
+            None
+        ),
+        *,
         given_away: str = "",
     ) -> None:
         self.sensitivity = sensitivity
-        self._loss, self._renyi, self._given_away = loss, renyi, given_away
+        self._loss, self._renyi, self._delta, self._given_away = loss, renyi, delta, given_away
         self._last: tuple[Noise, Worst] | None = None
 
     def pure(self, noise: Noise) -> Worst:
@@ -469,6 +493,8 @@ class PureLoss(LossCurve):
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         """Return a scale that keeps the guarantee; refuse noise without a pure loss."""
         if math.isinf(float(np.max(family(1.0).pure(1.0)))):
+            if self._delta(family(1.0), 1.0) is not None:
+                return super().enough(family, guarantee)
             if not self._given_away:
                 raise impossible(family(1.0), guarantee)
             if self.excess(family(_LOUD * max(self.sensitivity, 1.0)), guarantee) > 0:
@@ -489,6 +515,8 @@ class PureLoss(LossCurve):
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return the δ of randomised response (M29), rounded up."""
         worst = self.pure(noise)
+        if worst.value == math.inf and (known := self._delta(noise, epsilon)) is not None:
+            return Worst(*known)
         if worst.value == math.inf and self._given_away:
             return super().delta(noise, epsilon)
         return Worst(two_point_delta(worst.value, epsilon), worst.witness)

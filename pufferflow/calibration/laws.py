@@ -158,6 +158,11 @@ class DependentRows(abc.ABC):
         del noise, alpha
         return None
 
+    def delta(self, noise: Noise, epsilon: float) -> tuple[float, Place] | None:
+        """Return the δ at ε where a bound is known for noise without a pure loss; None elsewhere."""
+        del noise, epsilon
+        return None
+
     def coarse(self) -> "DependentRows":
         """Return the same rows with a coarser loss that is quicker to find and larger; refuse where there is none."""
         raise Refused(

@@ -13,6 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
+from pufferflow.calibration.latent_mixture import HiddenClassLoss, OtherRows
 from pufferflow.calibration.laws import (
     DependentRows,
     Laws,
@@ -41,6 +42,7 @@ from pufferflow.models.domain import Domain, Label
 from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.secret import AnySecret, Derived, Secret
 from pufferflow.noise.base import Noise
+from pufferflow.noise.gaussian import Gaussian
 from pufferflow.queries.statistic import Kinds, Statistic, column_and_domain
 from pufferflow.sensitivity.convolution import AnySum, Dense, RowTerms, added, mixed, rounding
 from pufferflow.sensitivity.implied_laws import implied
@@ -262,6 +264,55 @@ class DependentStar(DependentRows):
             )
         kind, pair = np.unravel_index(int(limits.argmax()), limits.shape)
         return float(limits[kind, pair]), self._place(int(kind), self.star.both_orders[int(pair)])
+
+    def delta(self, noise: Noise, epsilon: float) -> tuple[float, Place] | None:
+        """Return the largest δ of a row under Gaussian noise (M63)."""
+        return self._worst_class(noise, lambda loss, at: loss.delta(at, epsilon))
+
+    def renyi(self, noise: Noise, alpha: float) -> tuple[float, Place] | None:
+        """Return the largest Rényi loss of a row under Gaussian noise (M63)."""
+        return self._worst_class(noise, lambda loss, at: loss.renyi(at, alpha))
+
+    def _worst_class(
+        self, noise: Noise, of: Callable[[HiddenClassLoss, float], float]
+    ) -> tuple[float, Place] | None:
+        if not isinstance(noise, Gaussian) or not self._classes:
+            return None
+        moved = self._farthest_row / noise.scale if noise.scale else math.inf
+        at = moved * moved * (1 + 8 * UNIT)
+        largest, pair = max(
+            ((of(loss, at), pair) for pair, loss in self._classes), key=lambda one: one[0]
+        )
+        return largest, self._place(0, pair)
+
+    @property
+    def _farthest_row(self) -> float:
+        """The most that one row moves all answers, rounded up."""
+        squares = (self.shifts**2).sum(axis=1)
+        return math.sqrt(float(squares.max(initial=0.0))) * (1 + (self.shifts.shape[1] + 4) * UNIT)
+
+    @cached_property
+    def _classes(self) -> Sequence[tuple[tuple[Label, Label], HiddenClassLoss]]:
+        """The losses of a row's secret about the class of the others, for every pair; none if laws are unknown.
+
+        The secret fixes the row's point. Otherwise the point reveals more about the class than the secret does.
+        """
+        star, moving = self.star, self.shifts.any(axis=(1, 2, 3))
+        if not isinstance(star, Star) or star.of_group or star.independent_rows:
+            return ()
+        if star.points is None:
+            return ()
+        selected, rows = int(self.counts[moving].sum()), star.rows.astype(np.float64)
+        few = len(rows) == 2
+        settings = [OtherRows.differing(rows, selected - 1)] if few and selected else []
+        settings += [OtherRows.beside(rows, selected)] if few and not moving.all() else []
+        settings = settings or [OtherRows.at_most(selected)]
+        law = {value: given.as_floats().classes for value, given in star.given.items()}
+        return [
+            (pair, HiddenClassLoss(law[pair[0]], law[pair[1]], others))
+            for pair in star.both_orders
+            for others in settings
+        ]
 
     def _place(self, kind: int, pair: tuple[Label, Label]) -> Place:
         return Place(self.answers, self.star.prior, pair, int(self.first[kind]))

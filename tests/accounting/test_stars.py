@@ -192,7 +192,7 @@ def random_releases(seed):
 
 def worst_arrangement(scenario, costs):
     """What messages say of the worst choice of rows for every release, each row with the releases that touch it."""
-    star = stars._star(asked(scenario, *costs))
+    star = stars.star_of(asked(scenario, *costs))
     size = costs[0].shape.rows.selected + costs[0].shape.rows.others
     choices = [list(itertools.combinations(range(size), one.shape.rows.selected)) for one in costs]
     found = []
@@ -214,7 +214,7 @@ def worst_arrangement(scenario, costs):
 
 def by_counts(scenario, costs):
     """The total where every touch is charged as if it were one of the release that tells most of a row."""
-    star, times = stars._star(asked(scenario, *costs)), len(costs)
+    star, times = stars.star_of(asked(scenario, *costs)), len(costs)
     most = np.max([one.shape.exposure for one in costs], axis=0)
     whole = np.sum([one.shape.exposure for one in costs], axis=0)
     limits = [np.minimum(most * count, whole) for count in range(times + 1)]

@@ -291,7 +291,7 @@ def test_laws_are_a_sequence():
 
 
 def test_noise_without_a_pure_loss_is_no_number_for_messages():
-    """Gaussian noise has no pure loss, along chains, stars and quilts alike."""
+    """Gaussian noise has no pure loss, along chains, stars and quilts alike. Under a hidden class it has others."""
     star = pf.Scenario(
         secret=pf.Secret("x", [0, 1]), prior=pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]])
     )
@@ -299,8 +299,9 @@ def test_noise_without_a_pure_loss_is_no_number_for_messages():
     for where, bound in ((star, pf.Messages()), (chain, pf.Messages()), (chain, pf.Quilt())):
         laws = pf.laws(where, pf.Statistic.total(4))
         assert pf.loss(laws, pf.Gaussian(1.0), pf.Pure, bound=bound) == float("inf")
+        promise = pf.Renyi(2, 1.0) if where is chain else pf.Pure(1.0)
         with pytest.raises(pf.Refused):
-            pf.calibrate(laws, pf.Renyi(2, 1.0), noise=pf.Gaussian, bound=bound)
+            pf.calibrate(laws, promise, noise=pf.Gaussian, bound=bound)
 
 
 def test_the_order_of_the_two_values_does_not_matter():

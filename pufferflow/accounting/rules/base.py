@@ -36,6 +36,13 @@ class UnitReleases:
     """The probability of an event that need not be bounded, since δ covers it."""
     unseen_rows: bool = False
     """Whether a release that selected no row saw rows at unknown places."""
+    first_request: Cost | None = None
+    """The first release of the account that selects a row, about this unit or another."""
+
+    @property
+    def opening(self) -> Cost:
+        """The release that fixed what no answer may change: the account's first one."""
+        return self.costs[0] if self.first_request is None else self.first_request
 
     @property
     def wider(self) -> bool:
@@ -132,6 +139,10 @@ class CompositionRule(abc.ABC):
 
     def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         """Return the loss of a guarantee from the deviations by which one row moves all answers, the others fixed."""
+        return math.inf
+
+    def by_latent_class(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
+        """Return the loss of a guarantee from one information about a row and the class of all others."""
         return math.inf
 
     def by_single_answers(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:

@@ -14,6 +14,7 @@ from pufferflow.accounting.rules.additive import (
 from pufferflow.accounting.rules.autoregression import Movements
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, from_gaussian, from_pure
 from pufferflow.accounting.rules.exact import ExactRule
+from pufferflow.accounting.rules.hidden_class import HiddenClassRule
 from pufferflow.accounting.rules.latent_class import MixtureRule, StarRule
 from pufferflow.accounting.rules.markov import MessagesRule
 from pufferflow.accounting.rules.single_answers import SingleAnswersRule
@@ -24,6 +25,7 @@ from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
+from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.privacy.guarantee import Divergence, GuaranteeFamily
 
@@ -31,14 +33,14 @@ TRANSLATION = TranslationRule()
 RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
     *(MessagesRule(), WindowsRule(), SingleRowsRule(), SingleAnswersRule(), StarRule()),
-    *(ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
+    *(HiddenClassRule(), ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 PURE = "pure"
 _METHODS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
-    Divergence.HOCKEY_STICK: ("gaussian", "rows", "answers"),
-    Divergence.RENYI: ("renyi", "rows", "answers", "classes"),
+    Divergence.HOCKEY_STICK: ("gaussian", "rows", "answers", "latent"),
+    Divergence.RENYI: ("renyi", "rows", "answers", "classes", "latent"),
     Divergence.CONCENTRATED: ("zcdp",),
     Divergence.GAUSSIAN: ("gaussian",),
 }
@@ -69,6 +71,7 @@ def methods_for(kind: GuaranteeFamily, priors: Iterable[Prior]) -> list[str]:
         "rows": ChainPrior,
         "answers": ChainPrior,
         "classes": GaussianMixture,
+        "latent": LatentClass,
     }
     believed = list(priors)
     return [
@@ -144,6 +147,7 @@ def _by(method: str, rule: CompositionRule, releases: UnitReleases, kind: Guaran
         "gaussian": lambda: from_gaussian(rule.gaussian(releases), kind),
         "rows": lambda: rule.by_rows(releases, kind),
         "answers": lambda: rule.by_single_answers(releases, kind),
+        "latent": lambda: rule.by_latent_class(releases, kind),
         "renyi": lambda: rule.renyi(releases, alpha),
         "classes": lambda: rule.by_class(releases, alpha),
         "zcdp": lambda: rule.zcdp(releases),

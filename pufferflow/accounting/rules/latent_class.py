@@ -48,7 +48,7 @@ class StarRule(CompositionRule):
 
     def pure(self, releases: UnitReleases) -> float:
         touches = _touches(releases)
-        star = None if touches is None else _star(releases)
+        star = None if touches is None else star_of(releases)
         if star is None or touches is None or touches.exposures.shape[1] != star.states:
             return math.inf
         if not len(touches.times):
@@ -138,7 +138,7 @@ def _of_any_number(star: AnyStar, rates: Rates) -> tuple[Floats, bool]:
     return losses[which.reshape(-1), np.arange(len(own))], bool(own.all())
 
 
-def _star(releases: UnitReleases) -> AnyStar | None:
+def star_of(releases: UnitReleases) -> AnyStar | None:
     """Return the class with its rows; None if there is none, or releases read several columns."""
     prior, secret = releases.prior, releases.scenario.secret
     columns = {shape.column for shape in releases.shapes if shape.exposure.any()} or {

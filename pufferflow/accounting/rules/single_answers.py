@@ -14,7 +14,7 @@ import math
 from typing import final
 
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
-from pufferflow.accounting.rules.single_rows import deviations_of, rows_of
+from pufferflow.accounting.rules.single_rows import beyond_laplace, deviations_of, rows_of
 from pufferflow.privacy.guarantee import GuaranteeFamily
 from pufferflow.published.cost import Runs, Shape
 
@@ -30,13 +30,13 @@ class SingleAnswersRule(CompositionRule):
     )
 
     def by_single_answers(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
-        if not all(map(one_row_in_each_cell, releases.shapes)):
+        if not all(map(one_row_in_each_cell, releases.shapes)) or not beyond_laplace(releases):
             return math.inf
         rows = rows_of(releases)
         row = math.inf if rows is None else deviations_of(releases)
         if rows is None or not 0 < row < math.inf:
             return row
-        return min(rows.answers_loss(kind, row)[0], rows.loss(kind, row)[0])
+        return rows.answers_loss(kind, row)[0]
 
 
 def one_row_in_each_cell(shape: Shape) -> bool:

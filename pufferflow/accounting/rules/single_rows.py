@@ -26,6 +26,7 @@ from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Initial, Secret
+from pufferflow.noise.gaussian import Gaussian
 from pufferflow.privacy.guarantee import GuaranteeFamily
 from pufferflow.published.cost import Cost, Shape
 
@@ -57,11 +58,21 @@ class SingleRowsRule(CompositionRule):
         )
 
     def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
+        if not beyond_laplace(releases):
+            return math.inf  # messages suit Laplace noise better, and are quick
         rows = rows_of(releases)
         row = math.inf if rows is None else deviations_of(releases)
         if rows is None or not math.isfinite(row):
             return math.inf
         return rows.loss(kind, row)[0] if row else 0.0
+
+
+def beyond_laplace(releases: UnitReleases) -> bool:
+    """Return whether a release has Gaussian noise or is a fitted model, for which rows have no pure losses."""
+    return any(
+        shape.row_movement is not None or isinstance(shape.noise, Gaussian)
+        for shape in releases.shapes
+    )
 
 
 def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Prior) -> int | None:
