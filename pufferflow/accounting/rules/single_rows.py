@@ -58,8 +58,8 @@ class SingleRowsRule(CompositionRule):
         )
 
     def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
-        if not beyond_laplace(releases):
-            return math.inf  # messages suit Laplace noise better, and are quick
+        if not (beyond_laplace(releases) or _is_quick(releases.prior)):
+            return math.inf  # messages suit Laplace noise better
         rows = rows_of(releases)
         row = math.inf if rows is None else deviations_of(releases)
         if rows is None or not math.isfinite(row):
@@ -73,6 +73,11 @@ def beyond_laplace(releases: UnitReleases) -> bool:
         shape.row_movement is not None or isinstance(shape.noise, Gaussian)
         for shape in releases.shapes
     )
+
+
+def _is_quick(prior: Prior) -> bool:
+    """Return whether rows are counted within milliseconds: along chains of two states that repeat one kernel."""
+    return isinstance(prior, ChainPrior) and prior.states == 2 and prior.repeats == 1
 
 
 def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Prior) -> int | None:
