@@ -33,7 +33,7 @@ PROMISES = [
         )
     ),
 ]
-SINGLE_ANSWERS = [pf.Exact(), pf.DAGWM(), pf.GWM(), pf.Group()]
+ORDERED = [pf.Exact(), pf.DAGWM(), pf.GWM(), pf.Group()]
 SLOW = {"gaussian", "cauchy", "cauchy k=3.5"}
 """What has hardly a closed form takes many times as long; all of them are tried with the slow tests."""
 every_family = pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_promises_are_kept(family, promise, part):
     if impossible(family, promise):
         return
     for pair in pairs_of(1, 4)[part::2]:
-        for bound in SINGLE_ANSWERS[:3]:
+        for bound in ORDERED[:3]:
             found = pf.calibrate([pair], promise, noise=family, bound=bound)
             if found.noise.scale == 0:
                 continue
@@ -103,7 +103,7 @@ def test_finer_bounds_need_no_more_noise(family, promise, part):
     for pair in pairs_of(2, 4)[part::2]:
         scales = [
             pf.calibrate([pair], promise, noise=family, bound=bound).noise.scale
-            for bound in SINGLE_ANSWERS
+            for bound in ORDERED
         ]
         assert scales == sorted(scales)
 
@@ -116,7 +116,7 @@ def test_finer_bounds_prove_no_more_loss(family):
         for kind in (pf.Pure, pf.Renyi.of(3), pf.Approx.of(0.01)):
             if impossible(family, kind(0.0)):
                 continue
-            losses = [pf.loss([pair], noise, kind, bound=bound) for bound in SINGLE_ANSWERS]
+            losses = [pf.loss([pair], noise, kind, bound=bound) for bound in ORDERED]
             assert losses == sorted(losses)
             if kind is pf.Pure:
                 assert (
@@ -162,7 +162,7 @@ def test_calibration_ends_on_the_private_side(family, promise, part):
 def test_losses_fall_as_noise_grows(family, part):
     """More noise never costs more, for every bound and kind."""
     for pair in pairs_of(6, 3)[1 - part :: 2]:
-        for bound in SINGLE_ANSWERS:
+        for bound in ORDERED:
             for kind in (pf.Pure, pf.Renyi.of(2.5), pf.Approx.of(0.001)):
                 if impossible(family, kind(0.0)):
                     continue
@@ -177,7 +177,7 @@ def test_losses_fall_as_noise_grows(family, part):
 
 @every_family
 @pytest.mark.parametrize(
-    "bound", thinned([*SINGLE_ANSWERS, pf.Kantorovich(), pf.GAWM(0.05)], 0.33), ids=repr
+    "bound", thinned([*ORDERED, pf.Kantorovich(), pf.GAWM(0.05)], 0.33), ids=repr
 )
 def test_translation_order_and_repetition_change_nothing(family, bound):
     """Moving both laws, swapping them, naming a pair twice: the scale stays; stretching stretches it."""
@@ -250,7 +250,7 @@ def test_vectors_keep_the_order(family):
         pair = tuple(float_law_of(random_law(rng, dimension=2, span=4, most=4)) for _ in range(2))
         scales = [
             pf.calibrate([pair], pf.Renyi(2, 0.7), noise=family, bound=bound).noise.scale
-            for bound in SINGLE_ANSWERS
+            for bound in ORDERED
         ]
         assert all(fine <= rough * (1 + 1e-6) for fine, rough in itertools.pairwise(scales))
 

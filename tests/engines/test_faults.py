@@ -259,7 +259,7 @@ def refuses_each(table, types):
             pf.protect(table(), private)
 
 
-@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("ordered", [True, False])
 def test_public_columns_that_are_nearly_unique_are_refused(monkeypatch, ordered):
     """What comes back grows with the distinct rows of public columns, so there is a limit, and the column is named."""
     relation = duckdb.connect().sql(

@@ -13,13 +13,13 @@ from pufferflow.release.batch import Batch
 
 ROWS = 3
 DAYS, KINDS = range(4), ["a", "A", "a ", "b"]
-SINGLE_ANSWERS = pf.Scenario(
+ORDERED = pf.Scenario(
     pf.Presence("person", "level", pf.Interval(0, 9), rows=ROWS),
     pf.Independent(),
     order_by="day",
     public=["kind"],
 )
-UNORDERED = pf.Scenario(SINGLE_ANSWERS.secret, pf.Independent(), public=["day", "kind"])
+UNORDERED = pf.Scenario(ORDERED.secret, pf.Independent(), public=["day", "kind"])
 
 
 def visits(seed, size=120):
@@ -81,7 +81,7 @@ def test_what_is_read_of_a_unit_depends_on_its_own_rows_alone(put):
 def test_a_unit_gives_few_rows_to_all_releases_together(put):
     """Filters that have no row in common find no more rows of a unit than a release without any."""
     rows = visits(2)
-    batch = protected(put(rows), SINGLE_ANSWERS)
+    batch = protected(put(rows), ORDERED)
     filters = [*(pl.col("kind") == kind for kind in KINDS), pl.col("kind").is_null()]
     parts = [sums(batch.filter(one)) for one in filters]
     expected = sum(min(ROWS, count) for count in rows.group_by("person").len()["len"])
@@ -91,12 +91,12 @@ def test_a_unit_gives_few_rows_to_all_releases_together(put):
 
 def test_sums_are_those_of_frames_where_the_order_tells_rows_apart(put):
     rows = visits(3).with_columns(day=pl.int_range(pl.len()).reverse().cast(pl.Int64))
-    assert list(asked(put(rows), SINGLE_ANSWERS)) == list(asked(rows, SINGLE_ANSWERS))
+    assert list(asked(put(rows), ORDERED)) == list(asked(rows, ORDERED))
 
 
 def test_a_release_says_which_rows_are_read(put, machine):
     """The certificate names the order, and the queries have the limit as it is asked."""
-    batch = protected(put(visits(4)), SINGLE_ANSWERS)
+    batch = protected(put(visits(4)), ORDERED)
     plan = batch.filter(pl.col("day") > 0).private_count(name="visits").plan(epsilon=1e6)
     release = plan.release()
     assert abs(release.frame["visits"].item() - sums(batch.filter(pl.col("day") > 0))[0]) < 1
@@ -116,7 +116,7 @@ def test_keys_that_the_data_chooses_are_those_of_frames(put):
     rows = visits(5).with_columns(day=pl.int_range(pl.len()).cast(pl.Int64))
     found = []
     for table in (put(rows), rows):
-        batch = protected(table, SINGLE_ANSWERS).with_columns(late=pl.col("day") > 60)
+        batch = protected(table, ORDERED).with_columns(late=pl.col("day") > 60)
         batch = batch.group_by("late", "kind", keys="discover").private_count()
         release = batch.release(pf.Approx(1e7, 1e-6), noise=pf.Gaussian)
         found.append([(*key, round(count)) for *key, count in release.frame.iter_rows()])

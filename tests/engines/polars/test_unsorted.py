@@ -85,7 +85,7 @@ ROWS = pl.DataFrame(
 
 
 @pytest.mark.parametrize("way", ["series", "plan", "parquet"])
-@pytest.mark.parametrize("answers", [False, True])
+@pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("asked", [None, "asked"])
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.String, pl.Float64])
 def test_false_words_about_order_do_not_change_patterns(tmp_path, way, ordered, asked, dtype):
@@ -104,7 +104,7 @@ def test_false_words_about_order_do_not_change_patterns(tmp_path, way, ordered, 
     assert patterns(said, ["c"], asked, ordered=ordered) == truth
 
 
-@pytest.mark.parametrize("answers", [False, True])
+@pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("name", ["^.*$", "^x$", "*", "^secret|g$"])
 def test_names_that_look_like_patterns_read_their_own_column_alone(name, ordered):
     """What is not public stays unread, whatever public columns are called."""
