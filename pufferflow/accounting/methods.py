@@ -83,8 +83,14 @@ class Methods:
 
     @property
     def mortal(self) -> list[str]:
-        """The methods that are dead once they do not admit a release: all but pure totals, which bound each path."""
-        return [method for method in self.alive if method != PURE and len(self.shares) > 1]
+        """The methods that are dead once they do not admit a release: all but pure totals without a share.
+
+        >>> Methods({"pure": 0.0, "gaussian": 1.0}).mortal, Methods({"pure": 0.5, "zcdp": 0.5}).mortal
+        (['gaussian'], ['pure', 'zcdp'])
+        """
+        if len(self.shares) == 1:
+            return []
+        return [method for method in self.alive if method != PURE or self.shares[method]]
 
     def without(self, dead: Collection[str]) -> "Methods":
         """Return the methods after some more have died."""
