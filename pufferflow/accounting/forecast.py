@@ -33,6 +33,7 @@ from pufferflow.accounting.rules.additive import columns_of
 from pufferflow.accounting.rules.autoregression import Movements, RepeatedRelease
 from pufferflow.accounting.rules.base import UnitReleases
 from pufferflow.accounting.rules.choice import PURE, RARE, RULES, RuleTotal
+from pufferflow.accounting.rules.single_answers import SingleAnswersRule
 from pufferflow.accounting.rules.single_rows import SingleRowsRule, turns_until_endless
 from pufferflow.accounting.running_total import added_alone
 from pufferflow.core.errors import UsageError
@@ -173,6 +174,8 @@ HARDLY_EVER = (
     "a small part of delta covers that a row far away crosses a step of the grid, by the variance that the prior "
     "declares"
 )
+_BY_ROWS = {"rows": SingleRowsRule.name, "answers": SingleAnswersRule.name}
+"""The accounting methods that count the most exposed row, with the rules behind them."""
 NO_REST = "what is revealed about one step does not decay along this chain"
 
 
@@ -587,11 +590,11 @@ class ScheduledReleases:
             return account.from_pure(value * (1 + _RTOL)), name, note
         turns = (
             turns_until_endless(account.costs, cost, self._every.steps, prior)
-            if account.only_method == "rows"
+            if account.only_method in _BY_ROWS
             else None
         )
         if turns is not None and turns <= _MOST_TURNS:
-            return self._under(account, prior, turns), SingleRowsRule.name, ""
+            return self._under(account, prior, turns), _BY_ROWS[str(account.only_method)], ""
         if cost.selects_nothing or added_alone(scenario, prior, cost, None) == 0:
             return self._under(account, prior, 0), "releases that reveal nothing", ""
         turns = _turns_until_steady(

@@ -57,6 +57,21 @@ def test_an_account_does_not_lock_to_the_method_of_its_first_release(ledger):
     assert {one.name: one.alive for one in account.methods()} == {"gaussian": False, "rows": True}
 
 
+def test_answers_about_one_hour_each_go_on_for_ever(ledger):
+    """Hours of their own each: what counts is the most exposed one, however many weeks there are."""
+    scenario = pf.Scenario(SCENARIO.secret, CHAIN, order_by="hour", public=["at"])
+    rows = pl.DataFrame({"hour": range(336), "at": range(336), "on": [0] * 336})
+    batch = pf.protect(rows, scenario).filter(pl.col("hour") < 168).group_by("at")
+    plan = batch.private_sum("on").plan(pf.Approx(1.0, 1e-6), noise=pf.Gaussian)
+    account = ledger.open("hours", scenario, limit=pf.Approx(3.0, 1e-6))
+    plan.release(account)
+    shares = {one.name: one.share for one in account.methods()}
+    assert shares["answers"] == max(shares.values())
+    ahead = account.forecast(plan, every=168)
+    assert (ahead.method, ahead.fits) == ("answers", math.inf)
+    assert ahead.total < 2
+
+
 def test_what_is_dead_stays_dead_in_a_ledger_that_is_read_again(tmp_path):
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("all", SCENARIO, limit=FOUR)
