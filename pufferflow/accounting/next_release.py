@@ -12,7 +12,9 @@ from typing import Any, cast, final
 from msgspec import structs
 
 from pufferflow.accounting.exact_answers import ExactRelease, JointAnswers, table_of
+from pufferflow.accounting.reserved import designed_too_late
 from pufferflow.accounting.rules.additive import sets_of
+from pufferflow.accounting.rules.choice import PURE
 from pufferflow.accounting.rules.exact import Budgets, exact_release
 from pufferflow.confounding.design import Loss, best_channel, check_probabilities, named_loss
 from pufferflow.confounding.target import Target
@@ -40,6 +42,8 @@ class Past:
     """The ids of releases that are reserved and not committed; for channels among them all outputs count."""
     reserved: bool = False
     """Whether the account counts by profiles that were reserved."""
+    methods: tuple[str, ...] = ()
+    """The accounting methods of the account, once they are fixed."""
 
     @property
     def scenario(self) -> Scenario:
@@ -55,7 +59,11 @@ class Past:
 
     def about(self, sums: ExactSums, regions: dict[str, Region]) -> list[ExactRelease]:
         """Return the releases about the selected rows; refuse those that may be about some of them only."""
-        releases = [exact_release(cost) for cost in self.costs if self._overlaps(cost, regions)]
+        overlapping = [cost for cost in self.costs if self._overlaps(cost, regions)]
+        first_is_noise = bool(overlapping) and overlapping[0].shape.exact_sums is None
+        if self.limit.delta and first_is_noise and self.methods not in {(), (PURE,)}:
+            raise designed_too_late(self.methods)
+        releases = [exact_release(cost) for cost in overlapping]
         for one in releases:
             if one is None and self.unfinished:
                 raise UsageError(

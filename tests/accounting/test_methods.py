@@ -316,7 +316,7 @@ def test_designed_releases_after_others_need_pure_losses_alone(ledger):
     for account in (several, pure):
         one.plan(pf.Pure(0.5)).release(account)
     with pytest.raises(pf.Refused, match="since the first") as caught:
-        several.design(one).release(several)
+        several.design(one)
     assert 'methods=["pure"]' in caught.value.instead
     pure.design(one, pf.Approx(1.5, 1e-4)).release(pure)
     assert pure.spent().epsilon <= 1.5

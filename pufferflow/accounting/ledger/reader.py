@@ -169,7 +169,7 @@ class Reader:
 
     def past(self, name: str) -> Past:
         """Return all releases of an account, with their published outputs, for the design of a further one."""
-        account = self.account(name)
+        account, methods = self.account(name), self.spent(name).methods
         account.designed, account.spent = True, None
         costs = self._costs(account)
         account.designed = any(cost.shape.exact_sums is not None for cost in costs)
@@ -184,6 +184,7 @@ class Reader:
             tuple(costs),
             tuple(unfinished),
             account.opening.reserved is not None,
+            () if methods is None else tuple(methods.shares),
         )
 
     def shape(self, digest: str) -> Shape:

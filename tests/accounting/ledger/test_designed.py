@@ -183,7 +183,7 @@ def test_delta_after_noise(tmp_path):
     """After Laplace noise, all of whose outputs count, by integration; Gaussian noise is refused with a word."""
     limit = pf.Approx(0.15, 0.03)
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        account = ledger.open("tests", SCENARIO, limit=limit)
+        account = ledger.open("tests", SCENARIO, limit=limit, methods=["pure"])
         batch().plan(pf.Pure(0.1), noise=pf.Laplace).release(account)
         best = account.design(batch(), pf.Approx(0.15, 0.02))
         (own,) = account.past().costs[0].answered.exact_sums.sums
@@ -210,7 +210,7 @@ def test_delta_after_noise(tmp_path):
 def test_no_design_after_more_outcomes_than_can_be_listed(tmp_path):
     """After four noisy releases there are 48^4 outcomes each with a share of delta: a refusal at once."""
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        account = ledger.open("tests", SCENARIO, limit=pf.Approx(0.15, 0.03))
+        account = ledger.open("tests", SCENARIO, limit=pf.Approx(0.15, 0.03), methods=["pure"])
         for _ in range(4):
             batch().plan(pf.Pure(0.02), noise=pf.Laplace).release(account)
         with pytest.raises(pf.Refused, match="further outcomes"):
@@ -237,7 +237,7 @@ def test_no_design_where_other_outputs_could_use_the_same_delta(tmp_path):
         with pytest.raises(
             pf.Refused, match="by pure losses and standard deviations of Gaussian noise since"
         ):
-            noisy.design(one).release(noisy)
+            noisy.design(one)
         fresh.design(one, pf.Approx(1.0, 0.1)).release(fresh)
         fresh.design(one).release(fresh)
         assert (len(noisy.history()), len(fresh.history())) == (1, 2)

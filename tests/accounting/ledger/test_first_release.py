@@ -1,4 +1,4 @@
-"""An account keeps to one way of counting, which its first release about a row chooses: others choose nothing."""
+"""The first release about a row fixes the accounting methods of an account: those about no row fix nothing."""
 
 import dataclasses
 from contextlib import nullcontext
@@ -37,11 +37,11 @@ def plans_of(prior, promise):
 
 
 def counted_as_before(monkeypatch):
-    """Let reservations name the way of counting that was written for releases about no row before."""
+    """Let reservations name the method that was written for releases about no row before."""
     total = ReservationRequest._total
 
     def by_pure_losses(*given):
-        return dataclasses.replace(total(*given), meter="pure")
+        return dataclasses.replace(total(*given), method="pure")
 
     monkeypatch.setattr(ReservationRequest, "_total", by_pure_losses)
 
@@ -52,6 +52,8 @@ def counted_as_before(monkeypatch):
 def test_a_release_about_no_row_does_not_choose(prior, kind, older, tmp_path, monkeypatch):
     """Gaussian noise is counted as it would be without that release, in ledgers that are older too."""
     promise, limit = KINDS[kind]
+    if older:
+        monkeypatch.setattr("pufferflow.accounting.ledger.ledger.RULES", 2)
     nothing, day = plans_of(prior, promise)
     place = tmp_path / "ledger.db"
     with pf.Ledger(place) as ledger, monkeypatch.context() as before:
@@ -79,6 +81,7 @@ def test_a_release_about_no_row_does_not_choose(prior, kind, older, tmp_path, mo
 @pytest.mark.slow
 def test_what_was_chosen_before_the_first_row_stays(tmp_path, monkeypatch):
     """In an older ledger what the first release about a row was counted by goes on, though one before chose nothing."""
+    monkeypatch.setattr("pufferflow.accounting.ledger.ledger.RULES", 2)
     promise, limit = KINDS["approx"]
     nothing, gaussian = plans_of("chain", promise)
     laplace = (
