@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast, final
 
 import msgspec
-from scipy.special import erf, erfinv
 
 from pufferflow.accounting.rules.choice import PURE, methods_for
 from pufferflow.core.errors import UsageError
@@ -124,7 +123,9 @@ class Methods:
         if divergence is Divergence.CONCENTRATED:
             return loss / share * _MORE
         if divergence is Divergence.GAUSSIAN:
-            apart = float(erf(loss / math.sqrt(8))) / share * (1 + 8 * UNIT)
+            from scipy.special import erfinv  # takes longer to import than plans need
+
+            apart = math.erf(loss / math.sqrt(8)) / share * (1 + 8 * UNIT)
             return math.sqrt(8) * float(erfinv(apart)) * _MORE if apart < _FLAT else math.inf
         order = kind.example.alpha - 1
         if order * loss > _LARGEST:

@@ -200,11 +200,11 @@ def test_a_forecast_ends_where_counting_does():
 
 @pytest.mark.slow
 def test_other_noise_than_the_account_counts_is_told(tmp_path):
-    """An account that counts pure losses says so when Gaussian noise comes, and which noise it can add."""
+    """An account of pure losses alone says so when Gaussian noise comes, and which noise it can add."""
     scenario = CASES["chain"].scenario("secret")
     promise, limit, _ = PROMISES["approx"]
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        account = ledger.open("days", scenario, limit=limit)
+        account = ledger.open("days", scenario, limit=limit, methods=["pure"])
         account.reserve(plan_of(scenario, promise, 0, noise=pf.Laplace), None)
         other = plan_of(scenario, promise, 1, noise=pf.Gaussian)
         assert account.forecast(other, every=WINDOW).fits == account.remaining(other) == 0
