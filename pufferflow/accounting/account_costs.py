@@ -313,19 +313,15 @@ class AccountCosts:
             return quick
         if fixed:
             return self._least(more, fixed=True)
-        known = self._known_total(more)
-        if known is None:
-            known = self._least(more, fixed=False)
-            self._last = len(self), list(more), known
-        return known
+        if self._last is None or not self._are_those(*self._last[:2], more):
+            self._last = len(self), list(more), self._least(more, fixed=False)
+        return self._last[2]
 
-    def _known_total(self, more: Sequence[Cost]) -> Composed | None:
-        """Return the last total if it is that of the same releases."""
-        if self._last is None:
-            return None
-        after, then, total = self._last
-        now = [*self._costs[after:], *more]
-        return total if len(now) == len(then) and all(map(is_, now, then)) else None
+    def _are_those(self, after: int, then: Sequence[Cost], more: Sequence[Cost]) -> bool:
+        """Return whether all releases, and `more` of them, are the first ones and those that came `then`."""
+        if len(self) - after + len(more) != len(then):
+            return False
+        return all(map(is_, [*self._costs[after:], *more], then))
 
     def proven(self, more: Sequence[Cost] = (), *, enough: float | None = None) -> Composed | None:
         """Return the same; None if no rule bounds it."""
@@ -398,9 +394,8 @@ class AccountCosts:
         self, more: Sequence[Cost], *, fixed: bool = False
     ) -> dict[str, MethodTotal]:
         """Return the total of all releases, and of `more` of them, by each method that is alive."""
-        known = self._by_method
-        again = known is not None and known[0] == len(self) and len(known[1]) == len(more)
-        if known is not None and again and not fixed and all(map(is_, known[1], more)):
+        known = None if fixed else self._by_method
+        if known is not None and self._are_those(*known[:2], more):
             return known[2]
         by_belief = self._by_belief(more)
         methods = self.methods or Methods.of_fixed(self.known_methods)
@@ -411,6 +406,12 @@ class AccountCosts:
         if not fixed:
             self._by_method = len(self), list(more), totals
         return totals
+
+    def fixed_by(self, cost: Cost) -> tuple[dict[str, float], tuple[str, ...]]:
+        """Return the shares of methods that a release fixes as the first about a row, and the methods that die."""
+        begun = self.begun(cost)
+        shares = {} if begun.methods is None or begun is self else dict(begun.methods.shares)
+        return {} if self.offered is None else shares, begun.dying([cost])
 
     def dying(self, more: Sequence[Cost]) -> tuple[str, ...]:
         """Return the methods that admit all releases so far, and not with `more` of them."""

@@ -430,8 +430,7 @@ class SingleAnswers(LossCurve):
     tolerance = 1e-6
 
     def __init__(self, rows: DependentChain) -> None:
-        squares = (rows.shifts**2).sum(axis=1).max(initial=0.0)
-        self.sensitivity = math.sqrt(float(squares)) * (1 + (rows.shifts.shape[1] + 4) * UNIT)
+        self.sensitivity = rows.farthest
         self._along = ChainedRows(rows.chain, rows.secrets)
         self._witness = rows.place(0, rows.secrets.pairs[0].tolist())
 

@@ -182,6 +182,12 @@ class DependentRows(abc.ABC):
         """How far one row alone moves the answers: the largest sum of its movements of each."""
         return float(self.shifts.sum(axis=1).max(initial=0.0))
 
+    @property
+    def farthest(self) -> float:
+        """The same in the Euclidean norm, rounded up."""
+        squares = (self.shifts**2).sum(axis=1)
+        return math.sqrt(float(squares.max(initial=0.0))) * (1 + (self.shifts.shape[1] + 4) * UNIT)
+
     def exposures(self, noise: Noise) -> Floats | None:
         """Return ℓ for each kind of row, rounded up: losses add over answers with independent noises.
 

@@ -278,18 +278,12 @@ class DependentStar(DependentRows):
     ) -> tuple[float, Place] | None:
         if not isinstance(noise, Gaussian) or not self._classes:
             return None
-        moved = self._farthest_row / noise.scale if noise.scale else math.inf
+        moved = self.farthest / noise.scale if noise.scale else math.inf
         at = moved * moved * (1 + 8 * UNIT)
         largest, pair = max(
             ((of(loss, at), pair) for pair, loss in self._classes), key=lambda one: one[0]
         )
         return largest, self._place(0, pair)
-
-    @property
-    def _farthest_row(self) -> float:
-        """The most that one row moves all answers, rounded up."""
-        squares = (self.shifts**2).sum(axis=1)
-        return math.sqrt(float(squares.max(initial=0.0))) * (1 + (self.shifts.shape[1] + 4) * UNIT)
 
     @cached_property
     def _classes(self) -> Sequence[tuple[tuple[Label, Label], HiddenClassLoss]]:

@@ -136,7 +136,9 @@ class ReservationRequest:
             ) from refusal
         if not total.total <= allowed:
             return total
-        shares, dead = self._shares(appender)
+        shares, dead = appender.total(
+            self.account, lambda spent: spent.fixed_by(spent.counted(self.decision)), self.cost
+        )
         if self.cost.shape.digest not in appender.state.shapes:
             keep_shape(appender.transaction, self.cost.shape)
         known = self.certificate
@@ -158,19 +160,6 @@ class ReservationRequest:
             dead=dead,
         )
         return (appender.append(event), self.cost, None), account.notes
-
-    def _shares(self, reader: Reader) -> tuple[dict[str, float], tuple[str, ...]]:
-        """Return the shares of the account's methods if this release fixes them, and the methods that die with it."""
-
-        def told(spent: AccountCosts) -> tuple[dict[str, float], tuple[str, ...]]:
-            cost = spent.counted(self.decision)
-            begun = spent.begun(cost)
-            named = begun is not spent and begun.methods is not None and spent.offered is not None
-            return dict(begun.methods.shares) if named and begun.methods else {}, begun.dying(
-                [cost]
-            )
-
-        return reader.total(self.account, told, self.cost)
 
     def _reserved_before(
         self, account: AccountState, reader: Reader

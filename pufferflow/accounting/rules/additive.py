@@ -283,6 +283,12 @@ def squares_of(noise: Noise, moves: Floats) -> Floats:
     return np.asarray(noise.renyi(moves, 2.0))
 
 
+def squares_of_one_row(shape: Shape) -> Floats:
+    """Return the squares of the deviations that a row moves a release between every two values, rounded up."""
+    moves = np.abs(shape.table[:, :, None] - shape.table[:, None, :]) * (1 + 4 * UNIT)
+    return shape.of_one_row(squares_of(shape.noise, moves)) * (1 + (len(shape.table) + 1) * UNIT)
+
+
 def _largest(releases: UnitReleases, loss: Callable[[Noise, Floats], Floats]) -> float:
     """Return the largest total over the pairs of values, rounded up; ∞ if movements are unknown."""
     secret = releases.scenario.secret

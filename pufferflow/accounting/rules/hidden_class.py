@@ -22,11 +22,10 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from pufferflow.accounting.rules.additive import squared_deviations, squares_of
+from pufferflow.accounting.rules.additive import squared_deviations, squares_of_one_row
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
 from pufferflow.accounting.rules.latent_class import star_of
 from pufferflow.calibration.latent_mixture import HiddenClassLoss, OtherRows
-from pufferflow.core.arrays import Floats
 from pufferflow.core.rounding import UNIT
 from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.noise.gaussian import Gaussian
@@ -82,7 +81,7 @@ def _counted(releases: UnitReleases) -> _Counted | None:
     information = _information(releases, star.states)
     if not math.isfinite(information):
         return None
-    others = _others(opening, float(_squares(opening).max()))
+    others = _others(opening, float(squares_of_one_row(opening).max()))
     given = {value: law.as_floats().classes for value, law in star.given.items()}
     different = {
         (given[a].tobytes(), given[b].tobytes()): HiddenClassLoss(
@@ -103,21 +102,15 @@ def _has_terms(shape: Shape) -> bool:
 def _information(releases: UnitReleases, states: int) -> float:
     """Return the larger of what one row moves and what all releases are priced, rounded up."""
     opening, own, priced = releases.opening.shape, np.zeros((states, states)), 0.0
-    unit = _others(opening, float(_squares(opening).max()))
+    unit = _others(opening, float(squares_of_one_row(opening).max()))
     for shape, times in zip(releases.shapes, releases.times, strict=True):
-        squares = _squares(shape)
+        squares = squares_of_one_row(shape)
         if squares.shape != own.shape or not np.isfinite(squares).all():
             return math.inf
         most = float(squares.max())
         own = own + times * squares
         priced += times * most * unit.price(_others(shape, most)) if most else 0.0
     return max(float(own.max()), priced) * (1 + (2 * len(releases.shapes) + 4) * UNIT)
-
-
-def _squares(shape: Shape) -> Floats:
-    """Return the squares of the deviations that a row moves a release between every two values, rounded up."""
-    moves = np.abs(shape.table[:, :, None] - shape.table[:, None, :]) * (1 + 4 * UNIT)
-    return shape.of_one_row(squares_of(shape.noise, moves)) * (1 + (len(shape.table) + 1) * UNIT)
 
 
 def _others(shape: Shape, most: float) -> OtherRows:

@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.accounting.rules.additive import squared_deviations, squares_of
+from pufferflow.accounting.rules.additive import squared_deviations, squares_of_one_row
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, added
 from pufferflow.accounting.rules.markov import chain_of, secrets_of, span_of
 from pufferflow.calibration.chain_bounds import ChainedRows
@@ -218,8 +218,7 @@ def _squares(shape: Shape, prior: Prior) -> Floats | None:
         return squared_deviations(shape, shape.row_movement) * (1 - np.eye(prior.states))
     if shape.values is None or shape.table.shape[1] != prior.states:
         return None
-    moves = np.abs(shape.table[:, :, None] - shape.table[:, None, :]) * (1 + 4 * UNIT)
-    return shape.of_one_row(squares_of(shape.noise, moves)) * (1 + (len(shape.table) + 1) * UNIT)
+    return squares_of_one_row(shape)
 
 
 def _pure_row(shape: Shape) -> float:
