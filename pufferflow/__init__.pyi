@@ -19,6 +19,7 @@ from pufferflow.calibration.calibrate import calibrate_joint as calibrate_joint
 from pufferflow.calibration.calibrate import loss as loss
 from pufferflow.calibration.chain_bounds import Messages as Messages
 from pufferflow.calibration.chain_bounds import Quilt as Quilt
+from pufferflow.calibration.chain_bounds import Windows as Windows
 from pufferflow.calibration.distance_bounds import GAWM as GAWM
 from pufferflow.calibration.distance_bounds import GWM as GWM
 from pufferflow.calibration.distance_bounds import Group as Group

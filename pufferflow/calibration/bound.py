@@ -222,6 +222,10 @@ class Bound(InNotebooks, abc.ABC):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[LossCurve]:
         """Return curves whose largest loss is that of all pairs; `noise` gives the family, its scale is not used."""
 
+    def applies(self, laws: Laws) -> bool:
+        """Return whether comparisons list the bound for these laws; it may still refuse them."""
+        return True
+
     def count(self, laws: Laws, guarantee: Guarantee) -> float:
         """Return about how many numbers are compared; by default many scales are tried on each pair of laws."""
         return laws.size.pairs * (2e4 + 5 * laws.size.atoms)

@@ -7,7 +7,7 @@ it counts. A new bound is added to the list of kinds.
 from typing import Any, Final, Literal, cast, get_args
 
 from pufferflow.calibration.bound import Bound
-from pufferflow.calibration.chain_bounds import Messages, Quilt
+from pufferflow.calibration.chain_bounds import Messages, Quilt, Windows
 from pufferflow.calibration.distance_bounds import GAWM, GWM, Group
 from pufferflow.calibration.exact.exact import Exact
 from pufferflow.calibration.transport_bounds import DAGWM, Kantorovich
@@ -17,10 +17,13 @@ from pufferflow.core.validate import quoted
 from pufferflow.noise.base import Noise
 from pufferflow.privacy.guarantee import Guarantee
 
-BoundName = Literal["messages", "gwm", "gawm", "dagwm", "kantorovich", "quilt", "exact", "group"]
+BoundName = Literal[
+    "messages", "windows", "gwm", "gawm", "dagwm", "kantorovich", "quilt", "exact", "group"
+]
 """The names of bounds in `bound=`, in job files and on the command line, in the order of error messages."""
 _KINDS: Final[tuple[type[Bound], ...]] = (
     Messages,
+    Windows,
     Quilt,
     Kantorovich,
     GWM,

@@ -29,7 +29,7 @@ import scipy  # imports its parts when first used
 
 from pufferflow.core.arrays import Flags, Floats
 from pufferflow.core.rounding import SMALLEST, UNIT, smallest
-from pufferflow.privacy.conversions import gaussian_deltas
+from pufferflow.privacy.conversions import gaussian_deltas, pure_to_zcdp
 
 SPLITS = 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98
 """The values of θ, fixed for all accounts."""
@@ -44,6 +44,8 @@ _FARTHEST = 37.0
 _MOST_OWN = 30.0
 _MOST_EPSILON = 300.0
 _LEAST_DEVIATION = 1e-12
+_SCORES, _CLOSE = 129, 1 + 5e-4
+"""Thresholds that are tried first, and how near to the largest known difference the result is."""
 
 
 @final
@@ -226,6 +228,32 @@ class HiddenClassLoss:
         rounding = 64 * UNIT * (alpha + abs(total))
         return max(total + rounding, 0.0) / (alpha - 1) * (1 + 8 * UNIT)
 
+    def gaussian(self, information: float) -> float:
+        """Return a μ such that all releases up to that information are μ-Gaussian: where most other rows differ."""
+        if information == 0 or not math.isfinite(information):
+            return information
+        root, farthest = math.sqrt(information) * (1 + 2 * UNIT), int(self.others.whole.argmax())
+        ways = [root * max(float(self.others.whole[farthest]), 1.0)]
+        ways.append(math.hypot(root, gaussian_of_classes(self.top, self.bottom)))
+        if self._alone[farthest]:
+            ways.append(root)
+        elif self.thinned and len(self.top) == 2:
+            own, moved = (column[:, farthest] for column in self._thinned(information))
+            about = gaussian_of_mixtures(moved, self.top, self.bottom, refined=False)
+            best = [int(np.hypot(own, about).argmin())]
+            mixed = gaussian_of_mixtures(moved[best], self.top, self.bottom)
+            ways.append(float(np.hypot(own[best], mixed)[0]))
+        return min(ways) * (1 + 8 * UNIT)
+
+    def concentrated(self, information: float) -> float:
+        """Return a ρ such that all releases up to that information are ρ-concentrated."""
+        if not math.isfinite(information):
+            return math.inf
+        ratio = _widest_ratio(self.top, self.bottom)
+        revealed = information / 2 + (pure_to_zcdp(ratio) if math.isfinite(ratio) else math.inf)
+        whole = information / 2 * max(float(self.others.whole.max()) ** 2, 1.0)
+        return min(revealed, whole) * (1 + 8 * UNIT)
+
     def _thinned_renyi(self, information: float, alpha: float) -> Floats:
         """Return the log of the moment by thinning for each draw of the other rows, with the best θ."""
         own, moved = self._thinned(information)
@@ -347,6 +375,113 @@ def _log_of_classes(top: Floats, bottom: Floats, alpha: float) -> float:
         return math.inf
     logs = alpha * np.log(top[possible]) + (1 - alpha) * np.log(bottom[possible])
     return float(np.logaddexp.reduce(logs)) + 16 * alpha * UNIT * (1 + float(np.abs(logs).max()))
+
+
+def _widest_ratio(top: Floats, bottom: Floats) -> float:
+    """Return the largest log ratio of two laws of a class, in either order."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.abs(np.log(top) - np.log(bottom))[(top > 0) | (bottom > 0)]
+    return float(ratios.max()) * (1 + 8 * UNIT)
+
+
+def gaussian_of_classes(top: Floats, bottom: Floats) -> float:
+    """Return the least μ such that two laws of a class are μ-Gaussian; ∞ if one excludes a class of the other.
+
+    The curve of errors has a corner for each number of classes that a test accepts, likely ones first.
+
+    >>> round(gaussian_of_classes(np.array([0.3, 0.7]), np.array([0.8, 0.2])), 6)
+    1.366022
+    """
+    if not math.isfinite(_widest_ratio(top, bottom)):
+        return math.inf
+    order = np.argsort(np.log(bottom[top > 0]) - np.log(top[top > 0]))
+    power, size = (np.cumsum(law[top > 0][order])[:-1] for law in (top, bottom))
+    corners = scipy.special.ndtri(power) - scipy.special.ndtri(size)
+    return float(corners.max(initial=0.0)) * (1 + 2.0**-30)
+
+
+def gaussian_of_mixtures(
+    moved: Floats, top: Floats, bottom: Floats, *, refined: bool = True
+) -> Floats:
+    """Return for each distance of two normal laws a μ such that their two mixtures are μ-Gaussian, rounded up.
+
+    The best tests accept what lies beyond a threshold. A mixture of normal laws is more spread than one, so the normal
+    scores of tests have slopes of at most 1 in the threshold. Between two thresholds the difference is little
+    above the mean of both. Cells that may hold more than the largest known are halved. Unrefined values are smaller,
+    for comparisons only.
+
+    >>> gaussian_of_mixtures(np.array([0.5, 1.3, 9.0]), np.array([0.3, 0.7]), np.array([0.8, 0.2])).round(3)
+    array([0.251, 0.623, 1.366])
+    """
+    laws = (top, bottom) if top[1] >= bottom[1] else (top[::-1], bottom[::-1])
+    whole, ratio = gaussian_of_classes(top, bottom), _widest_ratio(top, bottom)
+    shape, found = moved.shape, list[float]()
+    for distance in moved.ravel().tolist():
+        most = min(distance, whole)
+        if 0 < distance <= _MOST_OWN:
+            scores = _Scores(distance, *laws)
+            most = min(most, scores.largest(ratio) if refined else scores.about)
+        found.append(most)
+    return np.array(found).reshape(shape)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """The normal scores of tests between mixtures of N(0, 1) and N(μ, 1): those who accept beyond a threshold."""
+
+    moved: float
+    top: Floats
+    bottom: Floats
+
+    def apart(self, places: Floats) -> Floats:
+        """Return by how much the scores of power and size differ at thresholds."""
+        power, size = (self._score(law, places) for law in (self.top, self.bottom))
+        return power - size
+
+    def _score(self, law: Floats, places: Floats) -> Floats:
+        """Return Φ⁻¹ of the probability beyond thresholds; from the smaller tail, which has all its digits."""
+        ndtr, ndtri = scipy.special.ndtr, scipy.special.ndtri
+        beyond: Floats = law[0] * ndtr(-places) + law[1] * ndtr(self.moved - places)
+        below: Floats = law[0] * ndtr(places) + law[1] * ndtr(places - self.moved)
+        signs = np.where(beyond < below, 1.0, -1.0)
+        return np.asarray(signs * ndtri(np.minimum(beyond, below)))
+
+    @cached_property
+    def places(self) -> Floats:
+        """Thresholds as far as floats hold the tails."""
+        return np.linspace(-_FARTHEST, _FARTHEST + self.moved, _SCORES)
+
+    @cached_property
+    def about(self) -> float:
+        """The largest difference at these thresholds."""
+        return float(self.apart(self.places).max())
+
+    def largest(self, ratio: float) -> float:
+        """Return an upper bound of the largest difference; beyond the thresholds one likelihood ratio bounds it."""
+        low, step = self.places[:-1], float(self.places[1] - self.places[0])
+        values = self.apart(self.places)
+        first, second, best = values[:-1], values[1:], float(values.max())
+        limit = math.inf
+        while limit > best * _CLOSE:
+            best = max(best, float(first.max()), float(second.max()))
+            most = (first + second + step * self._slope) / 2
+            limit = max(best, float(most.max()))
+            some = most > best * _CLOSE
+            low, first, second, step = low[some], first[some], second[some], step / 2
+            middle = self.apart(low + step)
+            low = np.concatenate([low, low + step])
+            first, second = np.concatenate([first, middle]), np.concatenate([middle, second])
+        beyond = min(self.moved, ratio / _FARTHEST * 1.01)
+        return max(limit, beyond) * (1 + 2.0**-30)
+
+    @property
+    def _slope(self) -> float:
+        """The largest slope of the difference.
+
+        Scores have slopes of at most 1, and of at least the root of 1 − μ²/4: so log-concave are the mixtures.
+        """
+        return (1 - math.sqrt(max(1 - self.moved**2 / 4, 0.0))) * (1 + 2.0**-20) + 2.0**-40
 
 
 def mixture_log_moments(

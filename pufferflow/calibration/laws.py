@@ -21,6 +21,7 @@ from pufferflow.distributions.gaussian_law import GaussianLaw
 from pufferflow.distributions.markov.chain import Chain
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.state_loss import Exposures, Secrets, leak
+from pufferflow.distributions.markov.windows_of_answers import AnswersInWindows, RowSums
 from pufferflow.distributions.wasserstein_1d import longest
 from pufferflow.noise.base import Noise
 
@@ -163,6 +164,16 @@ class DependentRows(abc.ABC):
         del noise, epsilon
         return None
 
+    def gdp(self, noise: Noise) -> tuple[float, Place] | None:
+        """Return the μ where one is known for noise without a pure loss; None elsewhere."""
+        del noise
+        return None
+
+    def zcdp(self, noise: Noise) -> tuple[float, Place] | None:
+        """Return the ρ where one is known for noise without a pure loss; None elsewhere."""
+        del noise
+        return None
+
     def coarse(self) -> "DependentRows":
         """Return the same rows with a coarser loss that is quicker to find and larger; refuse where there is none."""
         raise Refused(
@@ -211,6 +222,8 @@ class DependentChain(DependentRows):
     labels: tuple[Any, ...]
     single: bool = False
     """Whether each answer is about at most one row."""
+    sums: RowSums | None = None
+    """What each row adds to which answers, where this is known."""
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
         """Return the largest of B_t + ℓ_t + F_t (M20)."""
@@ -221,6 +234,25 @@ class DependentChain(DependentRows):
             return math.inf, self.place(0, self.secrets.pairs[0].tolist())
         largest = leak(self.chain, Exposures(losses, self.kinds), self.secrets)
         return largest.value, self.place(largest.row, largest.states)
+
+    @property
+    def in_windows(self) -> bool:
+        """Whether the laws of some answers are known inside their windows."""
+        return isinstance(self.chain, Chain) and self.sums is not None and bool(self.sums.windows)
+
+    def loss_in_windows(self, noise: Noise) -> tuple[float, Place]:
+        """Return the largest loss by the laws of answers inside windows, with messages between them (M62).
+
+        The noise is Laplace noise, and the rows form one known chain.
+        """
+        first, losses = self.place(0, self.secrets.pairs[0].tolist()), self.exposures(noise)
+        if not self._secrets_possible:
+            return 0.0, first
+        if losses is None or self.sums is None or not isinstance(self.chain, Chain):
+            return math.inf, first
+        answers = AnswersInWindows(self.chain, self.sums.windows, self.kinds, self.secrets)
+        worst = answers.leak(losses, lambda unit: float(noise.pure(np.array(unit))))
+        return worst.value, self.place(worst.row, worst.states)
 
     def coarse(self) -> DependentRows:
         return (
@@ -272,6 +304,8 @@ class LawsSize(NamedTuple):
     """The number of entries of messages that are compared along the rows."""
     coarse: float = math.inf
     """The same for coarse messages; infinite where they are of no use, because the others are few."""
+    windows: float = 0.0
+    """The number of likelihoods of answers in windows; 0 where there are none."""
 
 
 SMALLEST: Final = LawsSize()

@@ -174,8 +174,12 @@ class Aim(Protocol):
         """Return whether a bound proves a value."""
         ...
 
-    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
+    def least(self, bound: Bound, laws: Laws) -> float:
         """Return a lower limit of the values that the bound can prove, as far as it is quick to find."""
+        ...
+
+    def least_of_any(self, laws: Laws, best: float, witness: Witness) -> float:
+        """Return a lower limit of the values that any bound can prove; `best` is proven, and the witness decides it."""
         ...
 
 
@@ -199,12 +203,10 @@ class Scales:
             self.family(value), self.guarantee
         )
 
-    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
-        return max(
-            bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness)
-        )
+    def least(self, bound: Bound, laws: Laws) -> float:
+        return bound.least(laws, self.family, self.guarantee)
 
-    def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
+    def least_of_any(self, laws: Laws, best: float, witness: Witness) -> float:
         """Return a scale at which the exact loss breaks a pure guarantee, close to the largest by a few bisections."""
         if (
             not isinstance(self.guarantee, Pure)
@@ -254,7 +256,10 @@ class Epsilons:
             self.noise, self.kind.at(value)
         )
 
-    def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
+    def least(self, bound: Bound, laws: Laws) -> float:
+        return 0.0
+
+    def least_of_any(self, laws: Laws, best: float, witness: Witness) -> float:
         if (
             not isinstance(self.guarantee, Pure)
             or not isinstance(self.noise, Laplace)
@@ -345,6 +350,8 @@ class _Piece:
     enough: float | None = None
     """A value that other laws need: if these need no more, their exact value does not matter."""
     untried: list[Untried] = field(default_factory=list[Untried])
+    _limit: tuple[float, float] = (math.nan, 0.0)
+    """A best value, and a lower limit of what any bound proves that was found for it."""
 
     def __post_init__(self) -> None:
         """Put the bounds in order, and make the first proof: those with small counts as given, then by their counts."""
@@ -387,8 +394,8 @@ class _Piece:
     def _consider(self, bound: Bound, *, thrifty: bool) -> None:
         """Try a bound unless it is known to gain nothing, or compares many numbers for a little gain."""
         best = self.best.value
-        least = self.aim.least(bound, self.laws, best, self.best.witness)
-        if least >= best:
+        least = self.aim.least(bound, self.laws)
+        if least >= best or (least := max(least, self._least_of_any())) >= best:
             return
         if thrifty and self.counts[bound] > SMALL:
             little = min(best * (1 - LITTLE), self.beat)
@@ -400,6 +407,13 @@ class _Piece:
         proof = self.aim.proof(bound, self.laws)
         if proof.value < best * (1 - LOWER):
             self.best = proof
+
+    def _least_of_any(self) -> float:
+        """Return a lower limit of what any bound proves, found once for each best proof."""
+        if self._limit[0] != self.best.value:
+            best, witness = self.best.value, self.best.witness
+            self._limit = best, self.aim.least_of_any(self.laws, best, witness)
+        return self._limit[1]
 
     def _least_at_worst(self, bound: Bound, value: float) -> float:
         """Return the value if a bound does not prove it for the worst pair so far; 0 if it may prove less."""

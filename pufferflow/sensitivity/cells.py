@@ -26,11 +26,12 @@ from pufferflow.calibration.laws import (
     Place,
     Reach,
 )
-from pufferflow.core.arrays import Floats
+from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, distances_above, float_above, products_above, upwards
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.finite_law import Law
+from pufferflow.distributions.markov.windows_of_answers import RowSums
 from pufferflow.models.domain import Interval
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.secret import AnySecret, Initial, Presence, Secret
@@ -348,6 +349,8 @@ class CoveringMovement:
     scattered: bool
     single: bool = False
     """Whether each cell is known to have at most one row."""
+    cells_of_rows: Indices | None = None
+    """The cell of each row, −1 for none; None where they are unknown."""
 
     @property
     def movement(self) -> Movement:
@@ -355,10 +358,18 @@ class CoveringMovement:
         moved = self.winf if self.scattered else self.span
         single = self.of_one_cell.size
         size = (
-            single if self.scattered else LawsSize(messages=single.messages, coarse=single.coarse)
+            single
+            if self.scattered
+            else LawsSize(messages=single.messages, coarse=single.coarse, windows=self._work)
         )
         return Movement(
-            self.place.dimension, moved, self.span, self.points, dependence=self.walks, size=size
+            self.place.dimension,
+            moved,
+            self.span,
+            self.points,
+            dependence=self.walks,
+            size=size,
+            rates=self.of_one_cell.least_loss,
         )
 
     def winf(self, norm: float) -> Reach:
@@ -384,11 +395,31 @@ class CoveringMovement:
     def walks(self) -> list[DependentRows]:
         """Return the walks of one cell for this number of answers, each with independent noise."""
         return [
-            replace(walk, answers=self.place.dimension, single=self.single)
+            replace(
+                walk,
+                answers=self.place.dimension,
+                single=self.single,
+                sums=self._in_cells(walk.sums),
+            )
             if isinstance(walk, DependentChain)
             else replace(cast(Any, walk), answers=self.place.dimension)
             for walk in self.of_one_cell.walks()
         ]
+
+    def _in_cells(self, sums: RowSums | None) -> RowSums | None:
+        """Return what rows add to the answers about their cells; rows before those of the pattern are in none."""
+        if sums is None or self.cells_of_rows is None:
+            return None
+        before = len(sums.kinds) - len(self.cells_of_rows)
+        return replace(sums, cells=np.pad(self.cells_of_rows, (before, 0), constant_values=-1))
+
+    @property
+    def _work(self) -> float:
+        """The number of likelihoods of answers in windows; 0 where rows are in no order."""
+        if self.cells_of_rows is None or not self.of_one_cell.size.messages:
+            return 0.0
+        every = (walk.sums for walk in self.walks() if isinstance(walk, DependentChain))
+        return sum(sums.work for sums in every if sums is not None)
 
 
 @final

@@ -273,6 +273,14 @@ class DependentStar(DependentRows):
         """Return the largest Rényi loss of a row under Gaussian noise (M63)."""
         return self._worst_class(noise, lambda loss, at: loss.renyi(at, alpha))
 
+    def gdp(self, noise: Noise) -> tuple[float, Place] | None:
+        """Return the largest μ of a row under Gaussian noise (M63)."""
+        return self._worst_class(noise, lambda loss, at: loss.gaussian(at))
+
+    def zcdp(self, noise: Noise) -> tuple[float, Place] | None:
+        """Return the largest ρ of a row under Gaussian noise (M63)."""
+        return self._worst_class(noise, lambda loss, at: loss.concentrated(at))
+
     def _worst_class(
         self, noise: Noise, of: Callable[[HiddenClassLoss, float], float]
     ) -> tuple[float, Place] | None:

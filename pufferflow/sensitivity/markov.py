@@ -35,6 +35,7 @@ from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.near_of_sums import nearest
 from pufferflow.distributions.markov.state_loss import Secrets
 from pufferflow.distributions.markov.sums import Farthest, Sums, lattice
+from pufferflow.distributions.markov.windows_of_answers import RowSums
 from pufferflow.distributions.markov.winf_of_sums import farthest, listed, most_points, pair_of
 from pufferflow.models.domain import Domain
 from pufferflow.models.priors.markov import ChainsBetween, MarkovChain
@@ -142,6 +143,12 @@ class ChainRows:
                 row_counts.append(int(counts[moving].sum()))
                 free &= ~moving
         return np.array(row_counts, dtype=np.intp)
+
+    @cached_property
+    def sums(self) -> RowSums:
+        """What each row adds to each answer."""
+        adds: Floats = np.einsum("ok,os->kos", self.weights, self.tables)
+        return RowSums(adds, self.kinds)
 
     @property
     def shifts(self) -> Floats:
@@ -433,6 +440,7 @@ class ChainLaws(Laws):
                 self._prior,
                 self._labels,
                 rows.single,
+                rows.sums,
             )
         ]
 
@@ -525,7 +533,12 @@ class ChainLaws(Laws):
         messages = 4.0 * rows * states**5
         coarse = 4.0 * rows * states**3 if messages > LARGE else math.inf
         return LawsSize(
-            float(secret * len(self._pairs)), float(length * states), self._atoms, messages, coarse
+            float(secret * len(self._pairs)),
+            float(length * states),
+            self._atoms,
+            messages,
+            coarse,
+            self._rows.sums.work,
         )
 
     @property

@@ -48,6 +48,8 @@ class Movement(Laws):
     dependence: Callable[[], Sequence[DependentRows]] | None = None
     size: LawsSize = SMALLEST  # pyright: ignore[reportIncompatibleVariableOverride] - known when it is made
     movement_only: bool = True
+    rates: Callable[[float, Witness], float] | None = None
+    """A lower bound on the pure loss of Laplace noise, if one is known: as `least_loss`."""
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917 - a movement, and what has it
@@ -85,6 +87,9 @@ class Movement(Laws):
 
     def span(self, norm: float) -> Reach:
         return self.whole(norm)
+
+    def least_loss(self, rate: float, witness: Witness) -> float:
+        return 0.0 if self.rates is None else self.rates(rate, witness)
 
     def walks(self) -> Sequence[DependentRows]:
         return super().walks() if self.dependence is None else self.dependence()

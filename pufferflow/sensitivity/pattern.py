@@ -95,6 +95,7 @@ def _laws(prior: Prior, secret: AnySecret, sums: "PatternSums", moves: Floats) -
         place,
         scattered=movement is not None,
         single=not sums.open_cells and sums.pattern.answers == sums.pattern.selected,
+        cells_of_rows=None if sums.open_cells else sums.pattern.cells,
     ).movement
 
 

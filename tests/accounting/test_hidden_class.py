@@ -13,15 +13,18 @@ import pufferflow as pf
 from pufferflow.accounting.account_costs import AccountCosts
 from pufferflow.accounting.rules.choice import least, methods_for
 from pufferflow.accounting.rules.hidden_class import HiddenClassRule
+from pufferflow.calibration import latent_mixture
+from pufferflow.calibration.calibrate import read_kind
 from pufferflow.calibration.latent_mixture import HiddenClassLoss
 from pufferflow.models.priors.latent_class import LatentClassesNear
 from pufferflow.models.priors.near import Around
-from pufferflow.privacy.conversions import gdp_to_approx
+from pufferflow.privacy.conversions import gaussian_deltas, gdp_to_approx
 from pufferflow.published.cost import Region
 
 RULE = HiddenClassRule()
 DELTA, ALPHA = 1e-3, 2.0
 APPROX, RENYI = pf.Approx.of(DELTA), pf.Renyi.of(ALPHA)
+GDP, ZCDP = (read_kind(kind) for kind in (pf.Gdp, pf.Zcdp))
 
 
 class Query(NamedTuple):
@@ -71,8 +74,8 @@ class Game(NamedTuple):
     def total(self):
         """The largest ε, and the largest Rényi loss, of a path: the least limits that admit both."""
         return (
-            max(RULE.by_latent_class(path, APPROX) for path in self.paths),
-            max(RULE.by_latent_class(path, RENYI) for path in self.paths),
+            max(RULE.by_own(path, APPROX) for path in self.paths),
+            max(RULE.by_own(path, RENYI) for path in self.paths),
         )
 
     def densities(self):
@@ -108,6 +111,22 @@ class Game(NamedTuple):
                 losses.append(math.log((top**ALPHA * safe ** (1 - ALPHA)).sum()) / (ALPHA - 1))
         return max(deltas), max(losses)
 
+    def gaussian_excess(self):
+        """The most by which some δ is above that of the total μ, and some Rényi loss above that of the total ρ."""
+        mu, rho = (max(RULE.by_own(path, kind) for path in self.paths) for kind in (GDP, ZCDP))
+        excess = [-1.0, -1.0]
+        for _, parts in self.densities():
+            for top, bottom in itertools.permutations(parts, 2):
+                for epsilon in (0.0, 0.1, 0.3, 0.7, 1.5):
+                    delta = np.maximum(top - math.exp(epsilon) * bottom, 0.0).sum()
+                    allowed = float(gaussian_deltas(np.array([mu]), epsilon)[0])
+                    excess[0] = max(excess[0], delta - allowed)
+                safe = np.maximum(bottom, 1e-300)
+                for alpha in (1.2, 2.0, 4.0):
+                    loss = math.log((top**alpha * safe ** (1 - alpha)).sum()) / (alpha - 1)
+                    excess[1] = max(excess[1], loss / alpha - rho)
+        return excess
+
 
 def random_game(seed):
     rng = np.random.default_rng(seed)
@@ -135,6 +154,14 @@ def test_totals_are_never_below_the_truth(seed):
     delta, loss = game.truth(epsilon)
     assert delta <= DELTA * (1 + 1e-6)
     assert loss <= renyi + 1e-7
+
+
+@pytest.mark.parametrize("seed", thinned(SEEDS, 0.5))
+def test_gaussian_and_concentrated_totals_are_never_below_the_truth(seed):
+    """The same games under limits in μ and ρ."""
+    of_deltas, of_losses = random_game(seed).gaussian_excess()
+    assert of_deltas <= 1e-6
+    assert of_losses <= 1e-7
 
 
 def same_query(laws, size, scale):
@@ -204,6 +231,12 @@ def test_forgotten_factors_are_found(error, monkeypatch):
     assert any(found(game) for game in [*BIMODAL, *ALIKE])
 
 
+def test_a_class_that_is_left_out_of_deviations_is_found(monkeypatch):
+    """Without the class the δ of some game is above that of the μ of one row."""
+    monkeypatch.setattr(latent_mixture, "gaussian_of_mixtures", lambda moved, *_, **__: 0 * moved)
+    assert any(game.gaussian_excess()[0] > 1e-6 for game in ALIKE)
+
+
 CLASSES = pf.LatentClass([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]])
 ON = pf.Secret("level", domain=[0, 1])
 LIMIT = pf.Approx(1.0, DELTA)
@@ -227,13 +260,21 @@ def account_of(*costs, prior=CLASSES, secret=ON, limit=LIMIT):
 
 def test_an_account_counts_by_information_from_its_first_release_on():
     costs = [gaussian(5, 20.0)] * 10
-    for limit in (APPROX.at(1.0), RENYI.at(1.0)):
+    for limit in (APPROX.at(1.0), RENYI.at(1.0), pf.Gdp(1.0)):
         account = account_of(*costs, limit=limit)
         total = account.total()
         assert total.method == "latent"
         assert total.rule == RULE.name
-        assert total.total < account.kind.loss_from(pf.Gdp(5 * math.sqrt(10) / 20)) * 0.7
+        assert total.total < account.kind.loss_from(pf.Gdp(5 * math.sqrt(10) / 20)) * 0.95
         assert account_of(*costs[:9], limit=limit).total().total < total.total
+
+
+def test_under_a_limit_in_concentrated_losses_the_class_counts_at_most_once():
+    """Loud releases reveal the class; what they lose beside it is that of one row."""
+    account = account_of(*[gaussian(9, 4.0)] * 3, limit=pf.Zcdp(9.0))
+    total, alone = account.total(), 3 / 4**2 / 2
+    assert total.method == "latent"
+    assert alone < total.total < 1.1 * (alone + 0.65) < 81 * alone / 6
 
 
 def test_what_the_first_request_fixed_holds_for_all_units():
@@ -251,8 +292,8 @@ NORTH, SOUTH = (Region("number", labels=(place,)) for place in (1, 2))
 def test_releases_of_more_rows_have_their_price():
     one, many = gaussian(1, 20.0, others=5), gaussian(6, 20.0)
     costs = [one, many], [many, one], [many, many]
-    totals = [RULE.by_latent_class(asked(account_of().scenario, *some), APPROX) for some in costs]
-    assert totals[2] >= totals[1] > RULE.by_latent_class(asked(account_of().scenario, many), APPROX)
+    totals = [RULE.by_own(asked(account_of().scenario, *some), APPROX) for some in costs]
+    assert totals[2] >= totals[1] > RULE.by_own(asked(account_of().scenario, many), APPROX)
     assert math.isfinite(totals[0])
 
 
@@ -260,7 +301,7 @@ def test_releases_of_fewer_rows_count_by_one_row():
     """One row may be in all of them, whatever the first release was about."""
     costs = [gaussian(6, 20.0), *[gaussian(1, 20.0, others=5)] * 30]
     alike = pf.LatentClass([0.5, 0.5], [[0.4, 0.6], [0.4, 0.6]])
-    total = RULE.by_latent_class(asked(account_of(prior=alike).scenario, *costs), APPROX)
+    total = RULE.by_own(asked(account_of(prior=alike).scenario, *costs), APPROX)
     assert total >= gdp_to_approx(math.sqrt(31) / 20, DELTA) * (1 - 1e-9)
 
 
@@ -269,8 +310,8 @@ def test_other_noise_counts_where_it_came_first():
     scenario = account_of().scenario
     early, late = [laplace(3, 20.0), gaussian(3, 20.0)], [gaussian(3, 20.0), laplace(3, 20.0)]
     for total in (
-        lambda some: RULE.by_latent_class(some, APPROX),
-        lambda some: RULE.by_latent_class(some, RENYI),
+        lambda some: RULE.by_own(some, APPROX),
+        lambda some: RULE.by_own(some, RENYI),
     ):
         assert 0 < total(asked(scenario, *early)) < math.inf
         assert total(asked(scenario, *late)) == math.inf

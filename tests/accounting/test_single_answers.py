@@ -44,9 +44,7 @@ def later(cost, steps):
 
 
 def total(costs, kind=KIND, scenario=SCENARIO):
-    return SingleAnswersRule().by_single_answers(
-        UnitReleases(scenario, scenario.priors[0], costs), kind
-    )
+    return SingleAnswersRule().by_own(UnitReleases(scenario, scenario.priors[0], costs), kind)
 
 
 def test_answers_about_hours_cost_no_more_for_many_days_than_for_one():
@@ -80,7 +78,7 @@ def test_where_rows_stay_it_is_below_what_masses_of_single_rows_count():
     cost = hourly(rows_of(3), scenario=scenario)
     shape = structs.replace(cost.shape, stored_noise=pf.Gaussian(23.2515).stored())
     costs = [structs.replace(cost, shape=shape)]
-    carried = SingleRowsRule().by_rows(UnitReleases(scenario, chain, costs), KIND)
+    carried = SingleRowsRule().by_own(UnitReleases(scenario, chain, costs), KIND)
     assert carried > 1.5
     assert 0.9999 < total(costs, scenario=scenario) <= 1
 

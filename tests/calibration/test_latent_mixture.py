@@ -93,6 +93,38 @@ def test_moments_of_mixtures_are_integrals(alpha, seed):
         assert exact - 1e-9 <= found
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_mixtures_are_gaussian_with_the_least_deviations(seed):
+    """No test between two mixtures has a larger difference of its normal scores, and some test nearly has it."""
+    rng = np.random.default_rng(seed)
+    top, bottom = rng.dirichlet([1, 1], 2)
+    if top[1] < bottom[1]:
+        top, bottom = bottom, top
+    moved = float(rng.choice([0.3, 1.0, 2.5, 6.0]) * rng.uniform(0.7, 1.3))
+    found = mixture.gaussian_of_mixtures(np.array([moved]), top, bottom)[0]
+    swapped = mixture.gaussian_of_mixtures(np.array([moved]), bottom, top)[0]
+    places = np.linspace(-5, 5 + moved, 20_001)
+    power, size = (
+        norm.ppf(law[0] * norm.sf(places) + law[1] * norm.sf(places - moved))
+        for law in (top, bottom)
+    )
+    true = (power - size).max()
+    assert true * (1 - 1e-9) <= found <= true * 1.0006 + 0.05
+    assert found == pytest.approx(swapped, rel=1e-3)
+    corner = norm.ppf(top[1]) - norm.ppf(bottom[1])
+    assert mixture.gaussian_of_classes(top, bottom) == pytest.approx(corner, rel=1e-6)
+    assert found <= min(moved, corner) * (1 + 1e-8)
+
+
+def test_classes_that_exclude_each_other_are_no_normal_laws():
+    certain = np.array([1.0, 0.0])
+    assert mixture.gaussian_of_classes(certain, BOTTOM) == math.inf
+    assert mixture.gaussian_of_mixtures(np.array([0.7]), certain, BOTTOM)[0] <= 0.7
+    loss = HiddenClassLoss(certain, BOTTOM, OtherRows.at_most(2))
+    assert loss.gaussian(0.25) == pytest.approx(1.0)
+    assert loss.concentrated(0.25) == pytest.approx(0.5)
+
+
 def truth_of_count():
     """The densities of a noisy count of six rows, given the first one's value."""
     places = np.linspace(-45, 50, 95_001)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
+from pufferflow.privacy.conversions import gaussian_deltas
 
 DELTA, ALPHA = 1e-4, 3.0
 
@@ -62,6 +63,11 @@ def test_one_release_never_loses_more_than_messages_say(seed):
     delta, loss = truth_of(weights, laws, statistic, scale, epsilon)
     assert delta <= DELTA * (1 + 1e-6)
     assert loss <= renyi + 1e-7
+    assert loss <= ALPHA * pf.loss(pairs, noise, pf.Zcdp, bound=bound) + 1e-7
+    moved = np.array([pf.loss(pairs, noise, pf.Gdp, bound=bound)])
+    for epsilon in (0.0, 0.2, 1.0):
+        delta, _ = truth_of(weights, laws, statistic, scale, epsilon)
+        assert delta <= gaussian_deltas(moved, epsilon)[0] + 1e-7
 
 
 def test_noise_of_large_groups_is_far_less_than_that_of_group_privacy():
@@ -77,7 +83,20 @@ def test_noise_of_large_groups_is_far_less_than_that_of_group_privacy():
     assert group > 7 * messages
 
 
-def test_messages_have_no_bound_for_all_orders_nor_for_the_class():
+@pytest.mark.parametrize(("guarantee", "times"), [(pf.Gdp(1.0), 2.8), (pf.Zcdp(1.0), 2.5)])
+def test_guarantees_of_all_orders_need_little_noise_for_large_groups(guarantee, times):
+    """Of twenty rows about one class, in μ and in ρ."""
+    laws = np.array([[0.6, 0.4], [0.4, 0.6]])
+    pairs = pf.laws(scenario_of(np.array([0.5, 0.5]), laws), pf.Statistic.total(20))
+    messages, group, auto = (
+        pf.calibrate(pairs, guarantee, noise=pf.Gaussian, bound=bound).noise.scale
+        for bound in (pf.Messages(), pf.Group(), "auto")
+    )
+    assert group > times * messages
+    assert auto == pytest.approx(messages)
+
+
+def test_messages_have_no_pure_bound_of_gaussian_noise_nor_one_for_the_class():
     laws = np.array([[0.8, 0.2], [0.3, 0.7]])
     scenario = scenario_of(np.array([0.5, 0.5]), laws)
     of_row = pf.laws(scenario, pf.Statistic.total(4))
@@ -89,8 +108,8 @@ def test_messages_have_no_bound_for_all_orders_nor_for_the_class():
     )
     for pairs, guarantee in (
         (of_row, pf.Pure(1.0)),
-        (of_row, pf.Zcdp(1.0)),
-        (of_row, pf.Gdp(1.0)),
+        (of_class, pf.Zcdp(1.0)),
+        (of_class, pf.Gdp(1.0)),
         (of_class, pf.Approx(1.0, 1e-6)),
         (of_class, pf.Renyi(2.0, 1.0)),
     ):

@@ -133,20 +133,8 @@ class CompositionRule(abc.ABC):
         """Return how many standard deviations of one Gaussian all answers move together, under one coupling."""
         return math.inf
 
-    def by_class(self, releases: UnitReleases, alpha: float) -> float:
-        """Return the Rényi loss of one order where a hidden class is revealed first, and rows are coupled within it."""
-        return math.inf
-
-    def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
-        """Return the loss of a guarantee from the deviations by which one row moves all answers, the others fixed."""
-        return math.inf
-
-    def by_latent_class(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
-        """Return the loss of a guarantee from one information about a row and the class of all others."""
-        return math.inf
-
-    def by_single_answers(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
-        """Return the same where each answer is about one row of a unit, by the best Rényi order along a chain."""
+    def by_own(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
+        """Return the loss of a guarantee by the accounting method that is this rule's own."""
         return math.inf
 
     def fixed(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:

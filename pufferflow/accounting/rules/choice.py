@@ -41,9 +41,16 @@ _METHODS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
     Divergence.HOCKEY_STICK: ("gaussian", "rows", "answers", "latent"),
     Divergence.RENYI: ("renyi", "rows", "answers", "classes", "latent"),
-    Divergence.CONCENTRATED: ("zcdp",),
-    Divergence.GAUSSIAN: ("gaussian",),
+    Divergence.CONCENTRATED: ("zcdp", "latent"),
+    Divergence.GAUSSIAN: ("gaussian", "latent"),
 }
+_OWN: dict[str, type[CompositionRule]] = {
+    "rows": SingleRowsRule,
+    "answers": SingleAnswersRule,
+    "latent": HiddenClassRule,
+    "classes": MixtureRule,
+}
+"""The methods that one rule alone has."""
 _SPARE = 2.0**-16
 """The part of δ for distant rows that cross a step of the grid."""
 
@@ -145,13 +152,12 @@ def _by(method: str, rule: CompositionRule, releases: UnitReleases, kind: Guaran
     totals: dict[str, Callable[[], float]] = {
         PURE: lambda: from_pure(rule.pure(releases), kind),
         "gaussian": lambda: from_gaussian(rule.gaussian(releases), kind),
-        "rows": lambda: rule.by_rows(releases, kind),
-        "answers": lambda: rule.by_single_answers(releases, kind),
-        "latent": lambda: rule.by_latent_class(releases, kind),
         "renyi": lambda: rule.renyi(releases, alpha),
-        "classes": lambda: rule.by_class(releases, alpha),
         "zcdp": lambda: rule.zcdp(releases),
     }
+    if method not in totals:
+        known = isinstance(rule, _OWN[method])
+        return _or_infinite(lambda: rule.by_own(releases, kind)) if known else math.inf
     return _or_infinite(totals[method])
 
 

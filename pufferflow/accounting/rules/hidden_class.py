@@ -1,4 +1,4 @@
-"""Releases with δ or Rényi losses about rows that share a hidden class, up to one information (M63).
+"""Releases about rows that share a hidden class, up to one information (M63).
 
 A group of rows has a hidden class. Group privacy counts as if all of them moved with the secret's one. But the class
 has a law given the secret's value, and releases reveal it only slowly. `calibration.latent_mixture` bounds both.
@@ -44,19 +44,26 @@ class HiddenClassRule(CompositionRule):
         "request fixed. Its bounds hold for every adversary who is stopped at that number (M63)"
     )
 
-    def by_latent_class(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
+    def by_own(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         counted, delta = _counted(releases), kind.example.delta
         if counted is None:
             return math.inf
-        if kind.example.divergence is Divergence.RENYI:
-            return max(
-                loss.renyi(counted.information, kind.example.alpha) for loss in counted.losses
-            )
+        information = counted.information
+        match kind.example.divergence:
+            case Divergence.RENYI:
+                alpha = kind.example.alpha
+                return max(loss.renyi(information, alpha) for loss in counted.losses)
+            case Divergence.GAUSSIAN:
+                return max(loss.gaussian(information) for loss in counted.losses)
+            case Divergence.CONCENTRATED:
+                return max(loss.concentrated(information) for loss in counted.losses)
+            case _:
+                pass
         if not 0 < delta < 1:
             return math.inf
         epsilon = 0.0
         for loss in counted.losses:
-            epsilon = loss.epsilon(counted.information, delta, epsilon)
+            epsilon = loss.epsilon(information, delta, epsilon)
         return kind.loss_from(Approx(epsilon, delta)) if math.isfinite(epsilon) else math.inf
 
 

@@ -29,6 +29,7 @@ from pufferflow.distributions.markov.law_regions import region_log_ratio_of_few
 from pufferflow.distributions.markov.star import Rates, Touches
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.secret import Derived, Initial, Secret
+from pufferflow.privacy.guarantee import GuaranteeFamily
 from pufferflow.published.cost import Shape
 from pufferflow.queries.statistic import Statistic
 from pufferflow.sensitivity.gaussian_mixture import renyi_of_classes
@@ -204,13 +205,13 @@ class MixtureRule(CompositionRule):
             for pairs in prior.pairs(secret)
         )
 
-    def by_class(self, releases: UnitReleases, alpha: float) -> float:
+    def by_own(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         """Return the loss of the class alone, and the loss in the class that loses most.
 
         A mean over classes of the losses on the path of queries would be too small. An answer may reveal the class, and
         the next query may lose much in this class only (M54).
         """
-        prior, secret = releases.prior, releases.scenario.secret
+        prior, secret, alpha = releases.prior, releases.scenario.secret, kind.example.alpha
         losses = _of_classes(
             releases,
             lambda shape, moved: shape.noise.renyi_within(moved, alpha, shape.dimension),

@@ -29,7 +29,7 @@ class SingleAnswersRule(CompositionRule):
         "By the largest sum on a path each row that differs loses a known amount, in any order of releases (M1, M38)"
     )
 
-    def by_single_answers(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
+    def by_own(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         if not all(map(one_row_in_each_cell, releases.shapes)) or not beyond_laplace(releases):
             return math.inf
         rows = rows_of(releases)

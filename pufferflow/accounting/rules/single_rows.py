@@ -57,7 +57,7 @@ class SingleRowsRule(CompositionRule):
             else rows.pure_loss(added(map(_pure_row, releases.shapes), releases.times))
         )
 
-    def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
+    def by_own(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         if not (beyond_laplace(releases) or _is_quick(releases.prior)):
             return math.inf  # messages suit Laplace noise better
         rows = rows_of(releases)

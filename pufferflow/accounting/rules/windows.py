@@ -8,7 +8,7 @@ exactly. It often reveals far less than their exposures add up to. Parts without
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 from typing import NamedTuple, final
 
 import numpy as np
@@ -29,7 +29,7 @@ from pufferflow.distributions.markov.chain_parts import (
     leak_of_parts,
 )
 from pufferflow.distributions.markov.state_loss import Exposures, Window, exposures_of
-from pufferflow.distributions.markov.window_sums import OFF, NoisySum, WindowSums
+from pufferflow.distributions.markov.window_sums import NoisySum, WindowSums, lattice_of
 from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.models.secret import Secret
 from pufferflow.noise.laplace import Laplace
@@ -39,7 +39,6 @@ _MOST_WINDOWS = 4_000
 """The most windows that are examined one by one."""
 _MOST_ROWS = 8_000_000
 _MOST_LOSS = 1e6
-_FINEST = 4_096
 _MOST_WAYS = 64
 """The most ways of a group in windows that overlap; of more, each row counts as in the loudest."""
 _MOST_SUMS = 12
@@ -71,7 +70,8 @@ class WindowsRule(CompositionRule):
         if parts is None:
             return math.inf
         rows = parts[-1].end - parts[0].first
-        return leak_of_parts(chain, parts, secrets_along(releases, begin, rows)) * (1 + _MARGIN)
+        secrets = secrets_along(releases, begin, rows)
+        return leak_of_parts(chain, parts, secrets).value * (1 + _MARGIN)
 
     def endless(self, releases: UnitReleases) -> float | None:
         """Return the loss of windows that are repeated without end, from a fixed point of their messages."""
@@ -248,7 +248,7 @@ def _sums(shape: Shape, runs: Runs, offset: int, rows: int) -> list[NoisySum] | 
     """Return the sums of a window that move with some row; None if their terms are on no common lattice."""
     found = list[NoisySum]()
     for values in shape.table:
-        lattice = _lattice(values)
+        lattice = lattice_of(values)
         if lattice is None:
             return None
         steps, unit = lattice
@@ -259,27 +259,3 @@ def _sums(shape: Shape, runs: Runs, offset: int, rows: int) -> list[NoisySum] | 
                     terms[first + offset : end + offset] = steps
             found.append(NoisySum(terms, float(shape.noise.pure(np.array(unit)))))
     return found
-
-
-def _lattice(values: Floats) -> tuple[Indices, float] | None:
-    """Return values as whole steps, and the width of a step; None if they are on no lattice of few steps.
-
-    The width is rounded up by more than the values are off.
-
-    >>> _lattice(np.array([0.0, 0.5, 1.5]))[0].tolist(), _lattice(np.array([0.0, 1.0, np.sqrt(2)]))
-    ([0, 1, 3], None)
-    """
-    ordered = np.unique(values)
-    gaps = np.array([right - left for left, right in pairwise(ordered.tolist())])
-    if not len(gaps):
-        return np.zeros(len(values), dtype=np.int64), 0.0
-    for share in range(1, 65):
-        unit = float(gaps.min()) / share
-        steps = np.rint((values - ordered[0]) / unit)
-        if steps.max() > _FINEST:
-            return None
-        if np.abs(steps * unit - (values - ordered[0])).max() <= OFF * float(
-            ordered[-1] - ordered[0]
-        ):
-            return steps.astype(np.int64), unit
-    return None

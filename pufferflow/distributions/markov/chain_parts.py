@@ -9,8 +9,8 @@ smaller message and the smaller loss count: the likelihood of what comes after a
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, final
 
 import numpy as np
@@ -20,7 +20,7 @@ from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.markov.chain import Chain
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.messages import MessageSteps, Run, SomeSteps, limit_of, run
-from pufferflow.distributions.markov.state_loss import Exposures, Secrets
+from pufferflow.distributions.markov.state_loss import Exposures, Leak, Secrets
 from pufferflow.distributions.markov.window_sums import WindowLaws, WindowSums
 
 _GRAIN: Final = 2.0**-32
@@ -65,15 +65,16 @@ class _Passage:
     passed: Floats
 
 
-def leak_of_parts(chain: Chain | Chains, parts: Sequence[ChainPart], secrets: Secrets) -> float:
+def leak_of_parts(chain: Chain | Chains, parts: Sequence[ChainPart], secrets: Secrets) -> Leak:
     """Return the largest leak over all choices of one way in each part; the parts follow each other along the chain.
 
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
     >>> chain = Chain(stay, np.zeros(3, dtype=np.intp), np.array([[0.5, 0.5]]))
     >>> losses, pairs = (1 - np.eye(2))[None] * np.array([0.0, 0.4, 1.0])[:, None, None], np.array([[0, 1], [1, 0]])
     >>> ways = [Way(Exposures(losses, np.array([1, 1]))), Way(Exposures(losses, np.array([2, 0])))]
-    >>> round(leak_of_parts(chain, [ChainPart(0, ways), ChainPart(2, ways)], Secrets(pairs)), 4)
-    1.6097
+    >>> worst = leak_of_parts(chain, [ChainPart(0, ways), ChainPart(2, ways)], Secrets(pairs))
+    >>> round(worst.value, 4), worst.row
+    (1.6097, 0)
     """
     passages, nothing = _Passages(chain, secrets), np.zeros((chain.states, chain.states))
     futures, pasts = passages.futures(parts, nothing), passages.pasts(parts, nothing)
@@ -103,7 +104,7 @@ def endless_leak_of_parts(
         pasts += passages.pasts(moved, standing if below else before)
         every += moved
         if below:
-            return passages.largest(every, pasts, passages.futures(every, future))
+            return passages.largest(every, pasts, passages.futures(every, future)).value
         before = pasts[-1].passed
     return math.inf
 
@@ -197,7 +198,8 @@ class _Passages:
         orders = self.chain.order[steps].tobytes(), self.chain.backward.order[steps].tobytes()
         key = (id(way.sums), part.first == 0, *orders, self._around(part))
         if key not in self._laws:
-            self._laws[key] = way.sums, way.sums.along(self.chain, part.first)
+            laws = way.sums.along(self.chain, part.first, key[1:])
+            self._laws[key] = way.sums, laws
         return self._laws[key][1]
 
     def standing(self, turn: Callable[[Floats], Floats], start: Floats) -> Floats | None:
@@ -214,27 +216,27 @@ class _Passages:
 
     def largest(
         self, parts: Sequence[ChainPart], pasts: Sequence[_Passage], futures: Sequence[_Passage]
-    ) -> float:
+    ) -> Leak:
         """Return the largest leak of any part in any way, between its messages."""
-        found = dict[tuple[object, ...], float]()
+        found = dict[tuple[object, ...], Leak]()
         for part, past, future in zip(parts, pasts, futures, strict=True):
             rows = slice(part.first, part.end)
             secret = b"" if self.secrets.rows is None else self.secrets.rows[rows].tobytes()
             masks = self.chain.mask_of[rows].tobytes()
             key = id(part.ways), id(past), id(future), masks, secret
             if key not in found:
-                found[key] = max(
-                    self._of_way(part, place, past, future) for place in range(len(part.ways))
-                )
-        return max(found.values())
+                ways = range(len(part.ways))
+                found[key] = _most(self._of_way(part, place, past, future) for place in ways)
+        return _most(found.values())
 
-    def _of_way(self, part: ChainPart, place: int, past: _Passage, future: _Passage) -> float:
+    def _of_way(self, part: ChainPart, place: int, past: _Passage, future: _Passage) -> Leak:
         """Return the largest leak of a part's rows in one way."""
         rows: Indices = np.arange(part.first, part.end)
         if self.secrets.rows is not None:
             rows = rows[self.secrets.rows[rows]]
         if not len(rows):
-            return 0.0
+            a, b = self.secrets.pairs[0].tolist()
+            return Leak(0.0, part.first, (a, b))
         way, behind, ahead = part.ways[place], past.runs[place], future.runs[place].backwards()
         by_rows, laws = (
             self._by_rows(part, way.exposures, behind, ahead, rows),
@@ -242,18 +244,27 @@ class _Passages:
         )
         if laws is None:
             return by_rows
-        own = rows - part.first + laws.first  # laws may be those of an equal part
-        return min(by_rows, laws.loss(past.received, future.received, self.secrets.pairs, own))
+        moved = part.first - laws.first  # laws may be those of an equal part
+        own = laws.worst(past.received, future.received, self.secrets.pairs, rows - moved)
+        return min(by_rows, replace(own, row=own.row + moved), key=lambda one: one.value)
 
     def _by_rows(
         self, part: ChainPart, exposures: Exposures, past: Run, future: Run, rows: Indices
-    ) -> float:
+    ) -> Leak:
         """Return the largest leak of some rows, by exposures; messages may include one further row, of another part."""
         at, further = rows - part.first, len(future.index) - len(exposures.kinds)
         losses: Floats = past.pool[past.index[at]] + exposures.losses[exposures.kinds[at]]
         losses = losses + future.pool[future.index[at + further]]
-        value, _, _ = self.secrets.largest(losses, self.chain.masks[self.chain.mask_of[rows]])
-        return math.inf if math.isnan(value) else value * (1 + 2 * UNIT)
+        possible = self.chain.masks[self.chain.mask_of[rows]]
+        value, place, pair = self.secrets.largest(losses, possible)
+        a, b = self.secrets.pairs[pair].tolist()
+        value = math.inf if math.isnan(value) else value * (1 + 2 * UNIT)
+        return Leak(value, int(rows[place]), (a, b))
+
+
+def _most(leaks: Iterable[Leak]) -> Leak:
+    """Return the largest leak."""
+    return max(leaks, key=lambda one: one.value)
 
 
 def _run_of(exposures: Exposures, steps: MessageSteps, start: Floats, *, future: bool) -> Run:

@@ -40,7 +40,7 @@ class Leak:
     value: float
     row: int
     states: tuple[int, int]
-    tight: bool
+    tight: bool = True
 
 
 @final

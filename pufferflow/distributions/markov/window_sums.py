@@ -16,9 +16,9 @@ For two states the result is exact. For more states it is an upper bound. Everyt
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import final
+from typing import cast, final
 
 import numpy as np
 
@@ -26,11 +26,14 @@ from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.markov.chain import SAME, Chain, Steps
 from pufferflow.distributions.markov.law_regions import shortest
+from pufferflow.distributions.markov.state_loss import Leak
 
 MOST_STATES = 5
 _MOST_POINTS = 4_000
 _MOST_WORK = 1e8
 _MOST_RATIOS = 3e7
+_FINEST = 4_096
+"""The most steps of a lattice between two values."""
 _STEEPEST = 300.0
 """The largest log ratio of densities inside a window: beyond it, floats lose the smaller ones."""
 _WIDEST = 100.0
@@ -61,6 +64,8 @@ class WindowSums:
     """All sums of one window, about the same consecutive rows."""
 
     sums: tuple[NoisySum, ...]
+    known: "dict[object, PlainLaws]" = field(default_factory=dict[object, "PlainLaws"], repr=False)
+    """Laws without noise, by chain and place."""
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -79,22 +84,28 @@ class WindowSums:
 
     @property
     def few(self) -> bool:
-        """Whether the laws inside the window can be computed, in time and within floats."""
+        """Whether the laws inside the window can be computed in little time."""
         points, states = math.prod(self.shape), self.sums[0].terms.shape[1]
         work = self.rows * points**2 * states**3
-        return (
-            states <= MOST_STATES
-            and points <= _MOST_POINTS
-            and work <= _MOST_WORK
-            and self.steep <= _STEEPEST
-        )
+        return states <= MOST_STATES and points <= _MOST_POINTS and work <= _MOST_WORK
 
-    def along(self, chain: Chain, first: int) -> "WindowLaws | None":
-        """Return the laws of a window that begins at a row of a chain; None if they are too many, or not unique."""
+    def at(self, losses: Sequence[float]) -> "WindowSums":
+        """Return the same sums with other losses per step; their laws are computed once for all losses."""
+        pairs = zip(self.sums, losses, strict=True)
+        return replace(self, sums=tuple(replace(one, loss=loss) for one, loss in pairs))
+
+    def along(self, chain: Chain, first: int, place: object = None) -> "WindowLaws | None":
+        """Return the laws of a window that begins at a row of a chain; None if too many, too steep, or not unique.
+
+        Equal places have the same kernels and possible states in and around the window.
+        """
         past = chain.backward
-        if not self.few or past.rows.shape[2:3] not in {(1,), ()}:
+        if not self.few or self.steep > _STEEPEST or past.rows.shape[2:3] not in {(1,), ()}:
             return None
-        return WindowLaws(self, chain, past, first)
+        key = id(chain), first if place is None else place
+        if key not in self.known:
+            self.known[key] = PlainLaws(self, chain, past, first)
+        return WindowLaws(self, self.known[key])
 
     def likelihoods(self, laws: Floats) -> Floats:
         """Return the likelihood of every output from laws of the sums, whose last axes are their values."""
@@ -127,8 +138,8 @@ def _moved(law: Floats, steps: Sequence[int]) -> Floats:
 
 @final
 @dataclass(frozen=True, eq=False)
-class WindowLaws:
-    """The laws of a window's sums, its ends and each of its rows, along a chain."""
+class PlainLaws:
+    """The laws of a window's sums without noise, its ends and each of its rows, along a chain."""
 
     window: WindowSums
     chain: Chain
@@ -144,14 +155,6 @@ class WindowLaws:
     def states(self) -> int:
         """The number of states."""
         return self.chain.states
-
-    @property
-    def pad(self) -> float:
-        """The most by which rounding moves a log ratio."""
-        rows, points = self.window.rows, math.prod(self.window.shape)
-        operations = rows * (self.states + 4) + 4 * points + 40
-        steep, kernels = self.window.steep, 4 * rows * SAME
-        return (4 * operations + 8 * steep) * UNIT + kernels + 2 * steep * OFF + 2.0 * 10**-_DIGITS
 
     def _point(self) -> Floats:
         """Return the law of each state of a row, given itself, before it adds anything: of shape (k, k, …)."""
@@ -186,22 +189,22 @@ class WindowLaws:
         return laws
 
     @cached_property
-    def _future(self) -> Floats:
-        """K(y)[u, v]: u the row before the window, v its last row; of shape (k, k, outputs)."""
+    def future(self) -> Floats:
+        """The law of the sums and of the window's last row v, given the row u before it: [u, v, sums]."""
         whole = self.window.after(self._ahead[0], 0)
-        return self.window.likelihoods(np.tensordot(self._forth(self.first - 1), whole, 1))
+        return np.asarray(np.tensordot(self._forth(self.first - 1), whole, 1))
 
     @cached_property
-    def _past(self) -> Floats:
-        """K(y)[u, v]: u the row behind the window, v its first row."""
+    def past_of_next(self) -> Floats:
+        """The law of the sums and of the window's first row v, given the row u behind it: [u, v, sums]."""
         whole = self.window.after(self._behind[-1], self.window.rows - 1)
-        return self.window.likelihoods(np.tensordot(self._back(self.last), whole, 1))
+        return np.asarray(np.tensordot(self._back(self.last), whole, 1))
 
     @cached_property
-    def _inside(self) -> list[Floats]:
-        """For each row J(y)[a, u, v]: a its state, u the first row, v the last; of shape (k, k, k, outputs)."""
+    def inside(self) -> list[Floats]:
+        """For each row, the law of the sums, the first row u and the last v, given its state: [state, u, v, sums]."""
         return [
-            self.window.likelihoods(self.window.after(_both(behind, ahead, self.window.shape), row))
+            self.window.after(_both(behind, ahead, self.window.shape), row)
             for row, (behind, ahead) in enumerate(zip(self._behind, self._ahead, strict=True))
         ]
 
@@ -209,48 +212,112 @@ class WindowLaws:
         """Return the states that a row can have."""
         return np.asarray(self.chain.masks[self.chain.mask_of[row]])
 
+
+@final
+@dataclass(frozen=True, eq=False)
+class WindowLaws:
+    """The laws of a window's noisy sums: what they reveal about its rows, and of what lies beyond."""
+
+    window: WindowSums
+    plain: PlainLaws
+
+    @property
+    def first(self) -> int:
+        """The first row."""
+        return self.plain.first
+
+    @property
+    def pad(self) -> float:
+        """The most by which rounding moves a log ratio."""
+        rows, points = self.window.rows, math.prod(self.window.shape)
+        operations = rows * (self.plain.states + 4) + 4 * points + 40
+        steep, kernels = self.window.steep, 4 * rows * SAME
+        return (4 * operations + 8 * steep) * UNIT + kernels + 2 * steep * OFF + 2.0 * 10**-_DIGITS
+
+    @cached_property
+    def _future(self) -> Floats:
+        """K(y)[u, v]: u the row before the window, v its last row; of shape (k, k, outputs)."""
+        return self.window.likelihoods(self.plain.future)
+
+    @cached_property
+    def _past(self) -> Floats:
+        """K(y)[u, v]: u the row behind the window, v its first row."""
+        return self.window.likelihoods(self.plain.past_of_next)
+
+    @cached_property
+    def _inside(self) -> list[Floats]:
+        """For each row J(y)[a, u, v]: a its state, u the first row, v the last; of shape (k, k, k, outputs)."""
+        return [self.window.likelihoods(law) for law in self.plain.inside]
+
     def future_message(self, limits: Floats) -> Floats:
         """Return the message about the future at the row before the window, from one at its last row."""
-        everything = np.ones(self.states, dtype=np.bool_)
+        everything = np.ones(self.plain.states, dtype=np.bool_)
         return self._message(self._future, limits, everything, everything)
 
     def past_message(self, limits: Floats) -> Floats:
         """Return the message about the past at the row behind the window, from one at its first row."""
         return self._message(
-            self._past, limits, self.possible(self.first), self.possible(self.last + 1)
+            self._past,
+            limits,
+            self.plain.possible(self.first),
+            self.plain.possible(self.plain.last + 1),
         )
 
     def _message(self, kernel: Floats, limits: Floats, sources: Flags, targets: Flags) -> Floats:
         """Return the largest log ratio of two rows of K(y)·v over all outputs y and rays v."""
         rays = extreme_rays(limits, sources)
         if rays is None:
-            return np.full((self.states, self.states), math.inf)
-        message, places = np.zeros((self.states, self.states)), np.flatnonzero(targets)
+            return np.full((self.plain.states, self.plain.states), math.inf)
+        message, places = np.zeros((self.plain.states, self.plain.states)), np.flatnonzero(targets)
         ratios = _largest_ratios(np.tensordot(kernel[targets], rays, (1, 1)))
         message[np.ix_(places, places)] = np.maximum(ratios, 0.0) + self.pad
         np.fill_diagonal(message, 0.0)
         return message
 
-    def loss(self, past: Floats, future: Floats, pairs: Indices, rows: Indices) -> float:
+    def worst(self, past: Floats, future: Floats, pairs: Indices, rows: Indices) -> Leak:
         """Return the largest loss about pairs of states of some rows, between messages; ∞ where that takes long."""
-        before = extreme_rays(past, self.possible(self.first))
-        after = extreme_rays(future, np.ones(self.states, dtype=np.bool_))
-        if before is None or after is None:
-            return math.inf
-        if (
-            len(before) * len(after) * math.prod(self.window.shape) * self.states * len(rows)
-            > _MOST_RATIOS
-        ):
-            return math.inf
-        largest, listed = 0.0, [int(row) for row in rows]
-        for row in listed:
-            known = pairs[self.possible(row)[pairs].all(axis=1)]
-            if len(known):
-                inside: Floats = self._inside[row - self.first]
-                own: Floats = np.tensordot(inside, before, (1, 1))
-                ratios = _largest_ratios(np.tensordot(own, after, (1, 1)))
-                largest = max(largest, float(ratios[known[:, 0], known[:, 1]].max()) + self.pad)
+        before = extreme_rays(past, self.plain.possible(self.first))
+        after = extreme_rays(future, np.ones(self.plain.states, dtype=np.bool_))
+        a, b = pairs[0].tolist()
+        points = math.prod(self.window.shape) * self.plain.states * len(rows)
+        if before is None or after is None or len(before) * len(after) * points > _MOST_RATIOS:
+            return Leak(math.inf, int(rows[0]), (a, b))
+        largest = Leak(0.0, int(rows[0]), (a, b))
+        for row in cast(list[int], rows.tolist()):
+            known = pairs[self.plain.possible(row)[pairs].all(axis=1)]
+            if not len(known):
+                continue
+            own: Floats = np.tensordot(self._inside[row - self.first], before, (1, 1))
+            ratios = _largest_ratios(np.tensordot(own, after, (1, 1)))[known[:, 0], known[:, 1]]
+            place = int(ratios.argmax())
+            if not float(ratios[place]) + self.pad <= largest.value:
+                a, b = known[place].tolist()
+                largest = Leak(float(ratios[place]) + self.pad, row, (a, b))
         return largest
+
+
+def lattice_of(values: Floats) -> tuple[Indices, float] | None:
+    """Return values as whole steps, and the width of a step; None if they are on no lattice of few steps.
+
+    The width is rounded up by more than the values are off.
+
+    >>> lattice_of(np.array([0.0, 0.5, 1.5]))[0].tolist(), lattice_of(np.array([0.0, 1.0, np.sqrt(2)]))
+    ([0, 1, 3], None)
+    """
+    ordered = np.unique(values)
+    gaps = np.array([right - left for left, right in itertools.pairwise(ordered.tolist())])
+    if not len(gaps):
+        return np.zeros(len(values), dtype=np.int64), 0.0
+    for share in range(1, 65):
+        unit = float(gaps.min()) / share
+        steps = np.rint((values - ordered[0]) / unit)
+        if steps.max() > _FINEST:
+            return None
+        if np.abs(steps * unit - (values - ordered[0])).max() <= OFF * float(
+            ordered[-1] - ordered[0]
+        ):
+            return steps.astype(np.int64), unit
+    return None
 
 
 def _largest_ratios(likelihoods: Floats) -> Floats:

@@ -224,7 +224,10 @@ def bound_rows(plan: CalibratedNoise) -> list[BoundRow]:
     rows = list[BoundRow]()
     with working("comparing bounds"):
         own = plan.calibration
+        pieces = _pieces(plan)
         for bound in compared_bounds(own.guarantee, own.noise, own.bound):
+            if not all(map(bound.applies, pieces)):
+                continue
             calibration, note = _calibrate_unless_too_long(plan, bound)
             if not note and bound.by_movement and _by_movement(plan):
                 note = BY_MOVEMENT
@@ -239,18 +242,23 @@ def bound_rows(plan: CalibratedNoise) -> list[BoundRow]:
     return rows
 
 
+def _pieces(plan: CalibratedNoise) -> Sequence[Laws]:
+    """Return the laws of a plan, one by one."""
+    return plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
+
+
 def _calibrate_unless_too_long(
     plan: CalibratedNoise, bound: Bound
 ) -> tuple[Calibration | None, str]:
     """Return the calibration of a bound, or why it was not tried: too much work for the noise that it can save."""
-    pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
+    pieces = _pieces(plan)
     guarantee, scale = plan.calibration.guarantee, plan.calibration.noise.scale
     own = type(bound) is type(plan.calibration.bound)
     if own or sum(bound.count(laws, guarantee) for laws in pieces) <= _MOST_COMPARED:
         return _calibrate(plan, lambda: plan.laws, bound)
+    aim, witness = Scales(guarantee, plan.family), plan.calibration.witness
     least = max(
-        Scales(guarantee, plan.family).least(bound, laws, scale, plan.calibration.witness)
-        for laws in pieces
+        max(aim.least(bound, laws), aim.least_of_any(laws, scale, witness)) for laws in pieces
     )
     if least >= scale:
         return None, "not tried: no less noise"

@@ -11,7 +11,7 @@ CHANGED = {
             "from pufferflow.calibration.bound import Bound\n",
             "from pufferflow.calibration.coarse import Coarse\n",
         ),
-        after('Literal["messages", "gwm"', ', "coarse"'),
+        after('    "messages", "windows"', ', "coarse"'),
         after("    GWM,\n", "    Coarse,\n"),
     ),
     "pufferflow/reports/templates/meanings.html": after(
