@@ -97,7 +97,7 @@ class RowSums:
             if lattice is None:
                 return []
             steps = lattice[0][:-1].reshape(len(moves), -1)
-            moving: Flags = steps.any(axis=1)
+            moving: Flags = np.asarray(steps.any(axis=1))
             for rows in self._rows_by_cell(moving[self.kinds]):
                 first, end = int(rows[0]), int(rows[-1]) + 1
                 terms = np.zeros((end - first, steps.shape[1]), dtype=np.int64)
