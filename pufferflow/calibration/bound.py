@@ -230,6 +230,10 @@ class Bound(InNotebooks, abc.ABC):
         """Return about how many numbers are compared; by default many scales are tried on each pair of laws."""
         return laws.size.pairs * (2e4 + 5 * laws.size.atoms)
 
+    def may_prove(self, laws: Laws, noise: Noise, guarantee: Guarantee) -> bool:
+        """Return whether the bound may prove a guarantee for a noise, as far as it is quick to find."""
+        return True
+
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
         """Return a lower limit of the scales that this bound can prove, if quick to find: it may rule the bound out."""
         return 0.0

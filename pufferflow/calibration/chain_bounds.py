@@ -18,13 +18,22 @@ noise has them for every order at once, so the best order counts.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, final
 
 import numpy as np
 
 from pufferflow.calibration.bound import Bound, LossCurve, Worst, impossible
-from pufferflow.calibration.laws import DependentChain, DependentRows, Laws, Pair, Witness, as_laws
+from pufferflow.calibration.laws import (
+    SMALL,
+    DependentChain,
+    DependentRows,
+    Laws,
+    Pair,
+    Place,
+    Witness,
+    as_laws,
+)
 from pufferflow.calibration.transport_bounds import mean_of_shifts
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
@@ -549,7 +558,15 @@ class Windows(Bound):
         return laws.size.windows > 0
 
     def count(self, laws: Laws, guarantee: Guarantee) -> float:
-        return laws.size.windows
+        """Return the likelihoods of one scale; never so few that a little gain is worth a calibration."""
+        return max(laws.size.windows, 2 * SMALL) if laws.size.windows else 0.0
+
+    def may_prove(self, laws: Laws, noise: Noise, guarantee: Guarantee) -> bool:
+        """Return whether the pure loss may be small enough: all losses follow from it."""
+        if not isinstance(noise, Laplace):
+            return True
+        anywhere = Place(laws.dimension, None, (None, None), 0)
+        return laws.least_loss(1 / noise.scale, anywhere) <= _pure_loss_of(guarantee)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         if not isinstance(noise, Laplace):
@@ -568,6 +585,14 @@ class Windows(Bound):
             allowed="a pf.MarkovChain of few states, and answers about several known rows each",
             instead='bound=pf.Messages(), or bound="auto"',
         )
+
+
+@lru_cache(maxsize=64)
+def _pure_loss_of(guarantee: Guarantee) -> float:
+    """Return the largest pure loss from which a guarantee follows."""
+    anywhere = Place(1, None, (None, None), 0)
+    curve = PureLoss(1.0, lambda noise: (1 / noise.scale if noise.scale else math.inf, anywhere))
+    return 1 / curve.least_scale(Laplace, guarantee)
 
 
 @final

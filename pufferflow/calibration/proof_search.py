@@ -174,7 +174,7 @@ class Aim(Protocol):
         """Return whether a bound proves a value."""
         ...
 
-    def least(self, bound: Bound, laws: Laws) -> float:
+    def least(self, bound: Bound, laws: Laws, best: float) -> float:
         """Return a lower limit of the values that the bound can prove, as far as it is quick to find."""
         ...
 
@@ -203,7 +203,11 @@ class Scales:
             self.family(value), self.guarantee
         )
 
-    def least(self, bound: Bound, laws: Laws) -> float:
+    def least(self, bound: Bound, laws: Laws, best: float) -> float:
+        if best >= NEGLIGIBLE:
+            for value in (best * (1 - LOWER), best * (1 - LITTLE)):
+                if not bound.may_prove(laws, self.family(value), self.guarantee):
+                    return best if value > best * (1 - LITTLE) else value
         return bound.least(laws, self.family, self.guarantee)
 
     def least_of_any(self, laws: Laws, best: float, witness: Witness) -> float:
@@ -256,7 +260,7 @@ class Epsilons:
             self.noise, self.kind.at(value)
         )
 
-    def least(self, bound: Bound, laws: Laws) -> float:
+    def least(self, bound: Bound, laws: Laws, best: float) -> float:
         return 0.0
 
     def least_of_any(self, laws: Laws, best: float, witness: Witness) -> float:
@@ -394,7 +398,7 @@ class _Piece:
     def _consider(self, bound: Bound, *, thrifty: bool) -> None:
         """Try a bound unless it is known to gain nothing, or compares many numbers for a little gain."""
         best = self.best.value
-        least = self.aim.least(bound, self.laws)
+        least = self.aim.least(bound, self.laws, best)
         if least >= best or (least := max(least, self._least_of_any())) >= best:
             return
         if thrifty and self.counts[bound] > SMALL:
@@ -416,13 +420,17 @@ class _Piece:
         return self._limit[1]
 
     def _least_at_worst(self, bound: Bound, value: float) -> float:
-        """Return the value if a bound does not prove it for the worst pair so far; 0 if it may prove less."""
-        pair = self.laws.at(self.best.witness) if self.counts[bound] < math.inf else None
-        with suppress(Refused):  # of a bound that needs more than pairs
-            return (
-                0.0 if pair is None or self.aim.proves(bound, ListedLaws([pair]), value) else value
-            )
-        return value
+        """Return the value if a bound does not prove it for the worst pair so far; 0 if it may prove less.
+
+        A bound that needs more than pairs is asked about all laws: once, not for each scale of a calibration.
+        """
+        count = self.counts[bound]
+        pair = self.laws.at(self.best.witness) if count < math.inf else None
+        asked = [] if pair is None else [ListedLaws([pair])]
+        for laws in [*asked, self.laws] if count <= LARGE else asked:
+            with suppress(Refused):
+                return 0.0 if self.aim.proves(bound, laws, value) else value
+        return value if asked else 0.0
 
     def _first(self) -> Proof:
         """Return the first proof that a bound gives.

@@ -258,7 +258,8 @@ def _calibrate_unless_too_long(
         return _calibrate(plan, lambda: plan.laws, bound)
     aim, witness = Scales(guarantee, plan.family), plan.calibration.witness
     least = max(
-        max(aim.least(bound, laws), aim.least_of_any(laws, scale, witness)) for laws in pieces
+        max(aim.least(bound, laws, scale), aim.least_of_any(laws, scale, witness))
+        for laws in pieces
     )
     if least >= scale:
         return None, "not tried: no less noise"
