@@ -15,7 +15,7 @@ from measure import Row, report
 import pufferflow as pf
 
 START = datetime(2000, 1, 1)  # noqa: DTZ001 - the meter's own clock
-BOUNDS = ("messages", "gwm", "dagwm", "kantorovich")
+BOUNDS = ("messages", "windows", "gwm", "dagwm", "kantorovich")
 SPANS = {"day": 24, "month": 720, "year": 8760}
 
 

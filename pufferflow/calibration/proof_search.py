@@ -422,15 +422,15 @@ class _Piece:
     def _least_at_worst(self, bound: Bound, value: float) -> float:
         """Return the value if a bound does not prove it for the worst pair so far; 0 if it may prove less.
 
-        A bound that needs more than pairs is asked about all laws: once, not for each scale of a calibration.
+        A bound that needs more than pairs is tried on all laws: once, not for each scale of a calibration.
         """
         count = self.counts[bound]
         pair = self.laws.at(self.best.witness) if count < math.inf else None
-        asked = [] if pair is None else [ListedLaws([pair])]
-        for laws in [*asked, self.laws] if count <= LARGE else asked:
+        worst = [] if pair is None else [ListedLaws([pair])]
+        for laws in [*worst, self.laws] if count <= LARGE else worst:
             with suppress(Refused):
                 return 0.0 if self.aim.proves(bound, laws, value) else value
-        return value if asked else 0.0
+        return value if worst else 0.0
 
     def _first(self) -> Proof:
         """Return the first proof that a bound gives.
