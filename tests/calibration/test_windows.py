@@ -1,6 +1,7 @@
 """Answers in windows of a chain (M62) as a bound: against all paths, values known, other bounds, refusals, plans."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -35,8 +36,8 @@ def random_question(seed, states):
     )
 
 
-def path_loss(matrix, law, where, tables, scale):
-    """Return the loss about any row, by adding up the likelihoods of all paths at all possible answers."""
+def path_loss(matrix, law, where, tables, scale, secret=None):
+    """Return the loss about any row, or one, by adding up the likelihoods of all paths at all possible answers."""
     rows, states = len(where.cells), len(matrix)
     paths = np.array(list(itertools.product(range(states), repeat=rows)))
     steps = np.diff(where.positions, prepend=0).astype(int)
@@ -49,7 +50,7 @@ def path_loss(matrix, law, where, tables, scale):
         density = np.exp(-np.abs(answer[:, None] - np.unique(answer)) / scale)
         likelihood = (likelihood[:, :, None] * density[:, None]).reshape(len(paths), -1)
     losses = []
-    for row in range(rows):
+    for row in range(rows) if secret is None else [secret]:
         owns = [paths[:, row] == state for state in range(states)]
         laws = [np.log(likelihood[own].sum(axis=0) / weight[own].sum()) for own in owns]
         losses += [np.abs(one - other).max() for one, other in itertools.combinations(laws, 2)]
@@ -78,6 +79,21 @@ def test_no_loss_is_above_it(states, seed, covered, monkeypatch):
     assert found <= 1.5 * truth + 1e-6
     if states == 2:
         assert found == pytest.approx(truth, abs=5e-8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_loss_about_the_first_value_is_above_it(seed):
+    """The first value of a sequence is the secret, whether a row holds it or all rows come later."""
+    matrix, law, where, tables = random_question(seed, 2 + seed % 2)
+    where = replace(where, positions=where.positions - where.positions[0])
+    later = replace(where, positions=where.positions + 1)
+    whole = pattern([-1, *where.cells], [0, *later.positions])
+    prior, secret = pf.MarkovChain(matrix.tolist(), initial=law.tolist()), list(range(len(matrix)))
+    for rows, truth in ((where, where), (later, whole)):
+        laws = of_pattern(prior, pf.Initial("x", domain=secret), rows, tables, "x")
+        if laws.size.windows:
+            found = pf.loss(laws, pf.Laplace(1.5), pf.Pure, bound=pf.Windows())
+            assert path_loss(matrix, law, truth, tables, 1.5, 0) <= found + 1e-12
 
 
 def of_total(matrix, rows):
