@@ -57,7 +57,7 @@ from pufferflow.privacy.conversions import (
     two_point_delta,
 )
 from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, GuaranteeFamily, Pure
-from pufferflow.privacy.renyi import Renyi
+from pufferflow.privacy.renyi import Renyi, Zcdp
 
 _STEPS = 8
 """The number of steps per octave of ε₀ in the search for the best one."""
@@ -185,6 +185,8 @@ SINGLE_ANSWERS: Final = "answers about single rows, by Rényi losses (M38)"
 _TOLERANCE = 1e-6
 _OCTAVES_OF_ORDERS = np.arange(-8, 25) / 2
 """log₂(α − 1) of the orders that are tried first."""
+_OCTAVES_OF_ALL = np.arange(-8 * 8, 24 * 8 + 1) / 8
+"""Those that bound all orders together."""
 _FINER = (np.arange(-4, 5) / 8, np.arange(-4, 5) / 64)
 """Those around the best order that are tried next, and after them."""
 
@@ -262,12 +264,28 @@ class ChainedRows:
             return (
                 kind.loss_from(Renyi(alpha, loss)) if loss < math.inf else math.inf
             ), SINGLE_ANSWERS
+        if kind.example.divergence is Divergence.CONCENTRATED:
+            return self._of_all_orders(row), SINGLE_ANSWERS
         if kind.example.divergence is not Divergence.HOCKEY_STICK or not 0 < delta < 1:
             return math.inf, SINGLE_ANSWERS
         epsilon = self._of_best_order(row, delta)
         return (
             kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf
         ), SINGLE_ANSWERS
+
+    def _of_all_orders(self, row: float) -> float:
+        """Return a ρ with Rényi losses of at most ρα for every order.
+
+        Between two orders the loss of the larger one counts. No message is above the largest log ratio of a kernel's
+        rows, which counts alone beyond the last order.
+        """
+        if not (isinstance(self.chain, Chain) and math.isfinite(row)):
+            return math.inf
+        orders, own = 1 + 2.0**_OCTAVES_OF_ALL, row * row / 2 * (1 + 8 * UNIT)
+        ratios = _widest_ratio(self.chain.forward.rows) + _widest_ratio(self.chain.backward.rows)
+        losses = np.minimum(self.of_orders(row, orders), orders * own + ratios)
+        between = losses / np.concatenate([[1.0], orders[:-1]])
+        return max(float(between.max()), own + ratios / float(orders[-1])) * (1 + 8 * UNIT)
 
     def _of_best_order(self, row: float, delta: float) -> float:
         """Return the least ε that an order gives at δ (M29).
@@ -413,6 +431,14 @@ def _single_answers(rows: DependentRows) -> bool:
     return isinstance(rows, DependentChain) and rows.single and isinstance(rows.chain, Chain)
 
 
+def _widest_ratio(rows: Floats) -> float:
+    """Return the largest log ratio of the masses that two rows of a kernel give to a state; ∞ if only one gives any."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(rows.any(axis=-1, keepdims=True), np.log(rows), np.nan)
+        ratios = logs[:, :, None, :, None, :] - logs[:, None, :, None, :, :]
+    return float(np.where(np.isnan(ratios), 0.0, ratios).max(initial=0.0)) * (1 + 8 * UNIT)
+
+
 @final
 class SingleAnswers(LossCurve):
     """The Rényi losses of answers with Gaussian noise about one row of a chain each, and the δ of the best order (M38).
@@ -445,6 +471,10 @@ class SingleAnswers(LossCurve):
             row, lambda order, loss: renyi_to_delta(order, loss, epsilon)
         )
         return Worst(min(least, 1.0), self._witness)
+
+    def zcdp(self, noise: Noise) -> Worst:
+        kind = GuaranteeFamily(Zcdp(1.0))
+        return Worst(self._along.answers_loss(kind, self._deviations(noise))[0], self._witness)
 
     def _deviations(self, noise: Noise) -> float:
         """Return by how many standard deviations a row moves all answers about it, rounded up."""

@@ -41,7 +41,7 @@ _METHODS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
     Divergence.HOCKEY_STICK: ("gaussian", "rows", "answers", "latent"),
     Divergence.RENYI: ("renyi", "rows", "answers", "classes", "latent"),
-    Divergence.CONCENTRATED: ("zcdp", "latent"),
+    Divergence.CONCENTRATED: ("zcdp", "answers", "latent"),
     Divergence.GAUSSIAN: ("gaussian", "latent"),
 }
 _OWN: dict[str, type[CompositionRule]] = {

@@ -250,10 +250,24 @@ def test_nothing_is_said_where_nothing_is_known():
     assert ChainedRows(still, pairs_of(2), endless=True).answers_loss(kind, 0.01)[0] == math.inf
     assert ChainedRows(many, pairs_of(20)).answers_loss(kind, 0.01)[0] == math.inf
     assert rows.answers_loss(kind, math.inf)[0] == math.inf
-    assert [
-        rows.answers_loss(one, 0.01)[0]
-        for one in (pf.Pure(1.0).kind, pf.Zcdp(1.0).kind, pf.Gdp(1.0).kind)
-    ] == [math.inf] * 3
+    assert [rows.answers_loss(one, 0.01)[0] for one in (pf.Pure(1.0).kind, pf.Gdp(1.0).kind)] == [
+        math.inf
+    ] * 2
+
+
+@pytest.mark.parametrize("deviations", [0.01, 0.2, 1.0])
+def test_one_loss_for_all_orders_is_above_that_of_each(deviations):
+    """ρα is at least the loss of each order, and near the largest loss per order; far orders count by kernels."""
+    rows, kind = ChainedRows(symmetric(0.9), pairs_of(2), endless=True), pf.Zcdp(1.0).kind
+    rho = rows.answers_loss(kind, deviations)[0]
+    orders = 1 + 2.0 ** np.arange(-6, 16, 0.37)
+    losses = [rows.answers_loss(pf.Renyi.of(alpha), deviations)[0] for alpha in orders]
+    known = [loss / alpha for loss, alpha in zip(losses, orders, strict=True) if loss < math.inf]
+    assert max(known) <= rho <= 1.2 * max(known)
+    assert rho >= deviations**2 / 2
+    certain = np.array([[1.0, 0.0], [0.1, 0.9]])
+    chain = Chain(certain[None], np.zeros(3, dtype=np.intp), np.array([[0.5, 0.5]]))
+    assert ChainedRows(chain, pairs_of(2)).answers_loss(kind, deviations)[0] == math.inf
 
 
 def test_other_rows_that_never_forget_lose_as_one():
