@@ -244,7 +244,7 @@ class _Passages:
         )
         if laws is None:
             return by_rows
-        moved = part.first - laws.first  # laws may be those of an equal part
+        moved = part.first - laws.plain.first  # laws may be those of an equal part
         own = laws.worst(past.received, future.received, self.secrets.pairs, rows - moved)
         return min(by_rows, replace(own, row=own.row + moved), key=lambda one: one.value)
 

@@ -222,11 +222,6 @@ class WindowLaws:
     plain: PlainLaws
 
     @property
-    def first(self) -> int:
-        """The first row."""
-        return self.plain.first
-
-    @property
     def pad(self) -> float:
         """The most by which rounding moves a log ratio."""
         rows, points = self.window.rows, math.prod(self.window.shape)
@@ -259,7 +254,7 @@ class WindowLaws:
         return self._message(
             self._past,
             limits,
-            self.plain.possible(self.first),
+            self.plain.possible(self.plain.first),
             self.plain.possible(self.plain.last + 1),
         )
 
@@ -276,7 +271,7 @@ class WindowLaws:
 
     def worst(self, past: Floats, future: Floats, pairs: Indices, rows: Indices) -> Leak:
         """Return the largest loss about pairs of states of some rows, between messages; ∞ where that takes long."""
-        before = extreme_rays(past, self.plain.possible(self.first))
+        before = extreme_rays(past, self.plain.possible(self.plain.first))
         after = extreme_rays(future, np.ones(self.plain.states, dtype=np.bool_))
         a, b = pairs[0].tolist()
         points = math.prod(self.window.shape) * self.plain.states * len(rows)
@@ -287,7 +282,7 @@ class WindowLaws:
             known = pairs[self.plain.possible(row)[pairs].all(axis=1)]
             if not len(known):
                 continue
-            own: Floats = np.tensordot(self._inside[row - self.first], before, (1, 1))
+            own: Floats = np.tensordot(self._inside[row - self.plain.first], before, (1, 1))
             ratios = _largest_ratios(np.tensordot(own, after, (1, 1)))[known[:, 0], known[:, 1]]
             place = int(ratios.argmax())
             if not float(ratios[place]) + self.pad <= largest.value:

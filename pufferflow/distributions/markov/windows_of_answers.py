@@ -122,15 +122,12 @@ class RowSums:
     @property
     def work(self) -> float:
         """The number of likelihoods that are compared for one scale; 0 where there are no windows."""
-        kinds = {id(one.sums): one.sums for one in self.windows}.values()
-        return float(sum(_work(sums) for sums in kinds if sums.few))
-
-
-def _work(sums: WindowSums) -> int:
-    """Return the number of likelihoods of a window's laws, and of its rays before and after."""
-    points, states = math.prod(sums.shape), int(sums.sums[0].terms.shape[1])
-    rays = _RAYS[states]
-    return sums.rows * points * (points * states * states * states + rays * rays)
+        total, states = 0, int(self.adds.shape[2])
+        for one in {id(one.sums): one.sums for one in self.windows}.values():
+            points = math.prod(one.shape)
+            each = points * states**3 + _RAYS[states] ** 2 if one.few else 0
+            total += one.rows * points * each
+        return float(total)
 
 
 def _together(answers: Sequence[LatticeSum]) -> Iterator[tuple[int, int, list[LatticeSum]]]:
