@@ -44,8 +44,8 @@ _FARTHEST = 37.0
 _MOST_OWN = 30.0
 _MOST_EPSILON = 300.0
 _LEAST_DEVIATION = 1e-12
-_SCORES, _CLOSE = 129, 1 + 5e-4
-"""Thresholds that are tried first, and how near to the largest known difference the result is."""
+_SCORES, _CLOSE, _MOST_CELLS = 129, 1 + 5e-4, 20_000
+"""Thresholds that are tried first, how near to the largest known difference the result is, and where that ends."""
 
 
 @final
@@ -395,9 +395,17 @@ def gaussian_of_classes(top: Floats, bottom: Floats) -> float:
     if not math.isfinite(_widest_ratio(top, bottom)):
         return math.inf
     order = np.argsort(np.log(bottom[top > 0]) - np.log(top[top > 0]))
-    power, size = (np.cumsum(law[top > 0][order])[:-1] for law in (top, bottom))
-    corners = scipy.special.ndtri(power) - scipy.special.ndtri(size)
-    return float(corners.max(initial=0.0)) * (1 + 2.0**-30)
+    power, size = (
+        _normal_scores(np.cumsum(law)[:-1], np.cumsum(law[::-1])[::-1][1:])
+        for law in (top[top > 0][order], bottom[top > 0][order])
+    )
+    return float((power - size).max(initial=0.0)) * (1 + 2.0**-30)
+
+
+def _normal_scores(masses: Floats, rest: Floats) -> Floats:
+    """Return Φ⁻¹ of masses, from the smaller one of mass and rest, which has all its digits."""
+    signs = np.where(masses < rest, 1.0, -1.0)
+    return np.asarray(signs * scipy.special.ndtri(np.minimum(masses, rest)))
 
 
 def gaussian_of_mixtures(
@@ -418,7 +426,7 @@ def gaussian_of_mixtures(
     shape, found = moved.shape, list[float]()
     for distance in moved.ravel().tolist():
         most = min(distance, whole)
-        if 0 < distance <= _MOST_OWN:
+        if 0 < distance <= _MOST_OWN and whole > 0:
             scores = _Scores(distance, *laws)
             most = min(most, scores.largest(ratio) if refined else scores.about)
         found.append(most)
@@ -440,12 +448,11 @@ class _Scores:
         return power - size
 
     def _score(self, law: Floats, places: Floats) -> Floats:
-        """Return Φ⁻¹ of the probability beyond thresholds; from the smaller tail, which has all its digits."""
-        ndtr, ndtri = scipy.special.ndtr, scipy.special.ndtri
+        """Return the normal scores of the probability beyond thresholds."""
+        ndtr = scipy.special.ndtr
         beyond: Floats = law[0] * ndtr(-places) + law[1] * ndtr(self.moved - places)
         below: Floats = law[0] * ndtr(places) + law[1] * ndtr(places - self.moved)
-        signs = np.where(beyond < below, 1.0, -1.0)
-        return np.asarray(signs * ndtri(np.minimum(beyond, below)))
+        return _normal_scores(beyond, below)
 
     @cached_property
     def places(self) -> Floats:
@@ -461,19 +468,19 @@ class _Scores:
         """Return an upper bound of the largest difference; beyond the thresholds one likelihood ratio bounds it."""
         low, step = self.places[:-1], float(self.places[1] - self.places[0])
         values = self.apart(self.places)
-        first, second, best = values[:-1], values[1:], float(values.max())
+        first, second, best = values[:-1], values[1:], max(float(values.max()), 0.0)
         limit = math.inf
-        while limit > best * _CLOSE:
+        while limit > best * _CLOSE and len(low) <= _MOST_CELLS:
             best = max(best, float(first.max()), float(second.max()))
             most = (first + second + step * self._slope) / 2
-            limit = max(best, float(most.max()))
+            limit = float(most.max())
             some = most > best * _CLOSE
             low, first, second, step = low[some], first[some], second[some], step / 2
             middle = self.apart(low + step)
             low = np.concatenate([low, low + step])
             first, second = np.concatenate([first, middle]), np.concatenate([middle, second])
         beyond = min(self.moved, ratio / _FARTHEST * 1.01)
-        return max(limit, beyond) * (1 + 2.0**-30)
+        return max(limit, best * _CLOSE, beyond) * (1 + 2.0**-30)
 
     @property
     def _slope(self) -> float:

@@ -146,8 +146,9 @@ class ChainRows:
 
     @cached_property
     def sums(self) -> RowSums:
-        """What each row adds to each answer."""
-        adds: Floats = np.einsum("ok,os->kos", self.weights, self.tables)
+        """What each row adds to each answer, but for constants, which would cost digits."""
+        tables = self.tables - self.tables.min(axis=1, keepdims=True)
+        adds: Floats = np.einsum("ok,os->kos", self.weights, tables)
         return RowSums(adds, self.kinds)
 
     @property

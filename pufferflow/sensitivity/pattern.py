@@ -95,7 +95,7 @@ def _laws(prior: Prior, secret: AnySecret, sums: "PatternSums", moves: Floats) -
         place,
         scattered=movement is not None,
         single=not sums.open_cells and sums.pattern.answers == sums.pattern.selected,
-        cells_of_rows=None if sums.open_cells else sums.pattern.cells,
+        cells_of_rows=sums.known_cells,
     ).movement
 
 
@@ -167,6 +167,12 @@ class PatternSums:
     open_cells: bool
     most_cells: int | None
     most_compared: float
+
+    @property
+    def known_cells(self) -> Array | None:
+        """The cell of each row; None where cells are unknown, or rows may weigh less than they are said to."""
+        unknown = self.open_cells or self.pattern.shares is not None
+        return None if unknown else self.pattern.cells
 
     @property
     def split(self) -> int:

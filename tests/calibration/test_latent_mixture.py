@@ -116,6 +116,22 @@ def test_mixtures_are_gaussian_with_the_least_deviations(seed):
     assert found <= min(moved, corner) * (1 + 1e-8)
 
 
+@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-6, 1e-3])
+def test_classes_that_hardly_differ_have_a_bound_in_a_moment(apart):
+    """Equal laws of a class tell nothing; where they nearly are equal, μ is small."""
+    top, bottom = np.array([0.5 + apart, 0.5 - apart]), np.array([0.5, 0.5])
+    loss = HiddenClassLoss(top, bottom, OtherRows.at_most(3))
+    assert 0.2 <= loss.gaussian(0.04) <= 0.2 + 6 * apart + 1e-9
+    assert 0 <= mixture.gaussian_of_mixtures(np.array([1.0]), top, bottom)[0] <= 6 * apart + 1e-14
+
+
+def test_rare_classes_keep_their_digits():
+    """A mass of 1 − 1e-14 has lost all digits of the rest of it."""
+    for rare in (1e-9, 1e-12, 1e-14):
+        found = mixture.gaussian_of_classes(np.array([1 - rare, rare]), np.array([0.5, 0.5]))
+        assert found >= norm.isf(rare) * (1 - 1e-12)
+
+
 def test_classes_that_exclude_each_other_are_no_normal_laws():
     certain = np.array([1.0, 0.0])
     assert mixture.gaussian_of_classes(certain, BOTTOM) == math.inf

@@ -117,6 +117,16 @@ def test_the_least_noise_of_one_answer_about_two_states(matrix, rows, scale):
     assert scales == pytest.approx([scale] * 3, rel=3e-6)
 
 
+@pytest.mark.parametrize("least", [0.0, 1.7e9, 4e15])
+def test_what_all_rows_add_anyway_costs_no_digits(least):
+    """Values far from 0 lose as values near it."""
+    on = pf.Secret("on", domain=[0, 1])
+    scenario = pf.Scenario(on, pf.MarkovChain([[0.4, 0.6], [0.7, 0.3]]), order_by="hour")
+    laws = pf.laws(scenario, pf.Statistic([[0.84] * 4], values=[least, least + 1]))
+    found = pf.loss(laws, pf.Laplace(1.0), pf.Pure, bound=pf.Windows())
+    assert found == pytest.approx(0.6524280, abs=1e-7)
+
+
 def of_days(matrix, days, rows):
     """Return the laws of the totals of some days, one after another."""
     where = pattern(np.repeat(np.arange(days), rows), np.arange(float(days * rows)))

@@ -41,7 +41,7 @@ _LOOSE = 1e-10
 _DIGITS = 12
 """Rays whose logs agree in so many decimals are one."""
 OFF = 1e-11
-"""The most by which terms may be off their lattice, as a part of the largest."""
+"""The most by which terms may be off their lattice, as a part of a step."""
 
 
 @final
@@ -294,7 +294,7 @@ class WindowLaws:
 def lattice_of(values: Floats) -> tuple[Indices, float] | None:
     """Return values as whole steps, and the width of a step; None if they are on no lattice of few steps.
 
-    The width is rounded up by more than the values are off.
+    Values are off by less than `OFF` of a step, which the pad of a window's losses covers.
 
     >>> lattice_of(np.array([0.0, 0.5, 1.5]))[0].tolist(), lattice_of(np.array([0.0, 1.0, np.sqrt(2)]))
     ([0, 1, 3], None)
@@ -303,14 +303,14 @@ def lattice_of(values: Floats) -> tuple[Indices, float] | None:
     gaps = np.array([right - left for left, right in itertools.pairwise(ordered.tolist())])
     if not len(gaps):
         return np.zeros(len(values), dtype=np.int64), 0.0
+    above, widest = values - ordered[0], float(ordered[-1] - ordered[0])
     for share in range(1, 65):
-        unit = float(gaps.min()) / share
-        steps = np.rint((values - ordered[0]) / unit)
-        if steps.max() > _FINEST:
+        most = np.rint(widest / float(gaps.min()) * share)
+        if most > _FINEST:
             return None
-        if np.abs(steps * unit - (values - ordered[0])).max() <= OFF * float(
-            ordered[-1] - ordered[0]
-        ):
+        unit = widest / float(most)
+        steps = np.rint(above / unit)
+        if np.abs(steps * unit - above).max() <= OFF * unit:
             return steps.astype(np.int64), unit
     return None
 
