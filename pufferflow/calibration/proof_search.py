@@ -204,11 +204,12 @@ class Scales:
         )
 
     def least(self, bound: Bound, laws: Laws, best: float) -> float:
-        if best >= NEGLIGIBLE:
-            for value in (best * (1 - LOWER), best * (1 - LITTLE)):
-                if not bound.may_prove(laws, self.family(value), self.guarantee):
-                    return best if value > best * (1 - LITTLE) else value
+        if best >= NEGLIGIBLE and not self._may_be(bound, laws, best * (1 - LITTLE)):
+            return best * (1 - LITTLE) if self._may_be(bound, laws, best * (1 - LOWER)) else best
         return bound.least(laws, self.family, self.guarantee)
+
+    def _may_be(self, bound: Bound, laws: Laws, scale: float) -> bool:
+        return bound.may_prove(laws, self.family(scale), self.guarantee)
 
     def least_of_any(self, laws: Laws, best: float, witness: Witness) -> float:
         """Return a scale at which the exact loss breaks a pure guarantee, close to the largest by a few bisections."""
