@@ -52,6 +52,8 @@ from pufferflow.jobs.job import Job as Job
 from pufferflow.jobs.job import JobRun as JobRun
 from pufferflow.jobs.period import Period as Period
 from pufferflow.jobs.scan import scan_release as scan_release
+from pufferflow.models.between_rows import between_rows as between_rows
+from pufferflow.models.between_rows import row_guarantee as row_guarantee
 from pufferflow.models.domain import Bins as Bins
 from pufferflow.models.domain import Interval as Interval
 from pufferflow.models.priors.base import Prior as Prior

@@ -26,6 +26,7 @@ from pufferflow.core.validate import (
     order_above_one,
     probability_below_one,
 )
+from pufferflow.privacy.between_rows import delta_growth, epsilon_between, epsilon_within
 from pufferflow.privacy.conversions import (
     pure_to_gdp,
     pure_to_zcdp,
@@ -161,6 +162,17 @@ class Guarantee(
 
     def under_model_error(self, ratio: float) -> "Guarantee | None":
         """Return the guarantee left if likelihoods are wrong by a factor of up to e^ratio (M30); None if unknown."""
+        return None
+
+    def between_rows(self, least: float) -> "Guarantee | None":
+        """Return what follows about two rows, X_i = a against X_j = b, if this holds for any values of one (M60).
+
+        `least` is at most the probability of each possible value. None if nothing is known.
+        """
+        return None
+
+    def within_rows(self, least: float) -> "Guarantee | None":
+        """Return the guarantee about any values of one row from which this one between rows follows; None if none."""
         return None
 
     def numbers(self) -> dict[str, float]:
@@ -360,6 +372,12 @@ class Pure(Guarantee, frozen=True, forbid_unknown_fields=True):
     def under_model_error(self, ratio: float) -> Guarantee:
         return Pure(sum_above(self.epsilon, 2 * ratio))
 
+    def between_rows(self, least: float) -> Guarantee:
+        return Pure(epsilon_between(self.epsilon, least))
+
+    def within_rows(self, least: float) -> Guarantee:
+        return Pure(epsilon_within(self.epsilon, least))
+
 
 PURE: Final = GuaranteeFamily(Pure(0.0))
 
@@ -404,6 +422,14 @@ class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
     def under_model_error(self, ratio: float) -> Guarantee:
         return Approx(sum_above(self.epsilon, 2 * ratio), stretched_delta(self.delta, ratio))
 
+    def between_rows(self, least: float) -> Guarantee:
+        delta = below_one(self.delta * delta_growth(self.epsilon, least))
+        return Approx(epsilon_between(self.epsilon, least), delta)
+
+    def within_rows(self, least: float) -> Guarantee:
+        epsilon = epsilon_within(self.epsilon, least)
+        return Approx(epsilon, self.delta / delta_growth(epsilon, least) * (1 - 4 * UNIT))
+
 
 def sum_above(left: float, right: float | Fraction) -> float:
     """Return a sum rounded up."""
@@ -423,11 +449,15 @@ def multiplied(probability: float, ratio: float) -> float:
 
 def stretched_delta(delta: float, ratio: float) -> float:
     """Return e^ratio times a δ; refuse a δ that grows to 1."""
-    grown = multiplied(delta, ratio)
-    if grown >= 1:
+    return below_one(multiplied(delta, ratio), "a smaller ratio")
+
+
+def below_one(grown: float, allowed: str = "a smaller delta") -> float:
+    """Return a δ that has grown; refuse one that is 1 or more."""
+    if not grown < 1:
         raise Refused(
             "The delta of the guarantee grows to 1, so no guarantee remains.",
-            allowed="a smaller ratio",
+            allowed=allowed,
             instead="a guarantee with a smaller delta",
         )
     return grown

@@ -210,6 +210,12 @@ class Zcdp(Guarantee, frozen=True, forbid_unknown_fields=True):
     def zcdp_rho(self) -> float:
         return self.rho
 
+    def between_rows(self, least: float) -> Guarantee:
+        return Zcdp(4 * self.rho)
+
+    def within_rows(self, least: float) -> Guarantee:
+        return Zcdp(self.rho / 4)
+
     def loss_from(self, other: Guarantee) -> float:
         return other.zcdp_rho()
 

@@ -11,8 +11,9 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from pufferflow.core.errors import UsageError
-from pufferflow.core.rounding import float_above
+from pufferflow.core.rounding import UNIT, float_above
 from pufferflow.core.validate import finite_number_above, finite_number_at_least_zero
+from pufferflow.privacy.between_rows import delta_growth
 from pufferflow.privacy.conversions import (
     gdp_to_approx,
     gdp_to_zcdp,
@@ -134,6 +135,15 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
         grown = multiplied(self.tv, ratio)
         return TradeOff(epsilon, delta, tv_limit(2 * ratio, grown) if grown < 1 else 1.0)
 
+    def between_rows(self, least: float) -> Guarantee:
+        own = Approx(self.epsilon, self.delta).between_rows(least)
+        return TradeOff(own.epsilon, own.delta, min(self.tv * delta_growth(0.0, least), 1.0))
+
+    def within_rows(self, least: float) -> Guarantee:
+        own = Approx(self.epsilon, self.delta).within_rows(least)
+        tv = self.tv / delta_growth(0.0, least) * (1 - 4 * UNIT)
+        return TradeOff(own.epsilon, min(own.delta, tv), tv)
+
 
 def Tv(eta: float) -> Approx:  # noqa: N802 - the name of a guarantee in the public API
     """Return the guarantee of a total variation of at most eta: no event gains or loses more probability than eta.
@@ -184,6 +194,12 @@ class Gdp(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def gdp_mu(self) -> float:
         return self.mu
+
+    def between_rows(self, least: float) -> Guarantee:
+        return Gdp(2 * self.mu)
+
+    def within_rows(self, least: float) -> Guarantee:
+        return Gdp(self.mu / 2)
 
     def loss_from(self, other: Guarantee) -> float:
         return other.gdp_mu()

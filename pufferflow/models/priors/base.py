@@ -123,6 +123,11 @@ class Prior(Stored, abc.ABC, family="prior"):
         """
         return ()
 
+    def least_probability(self, secret: AnySecret) -> float:
+        """Return a number not above the probability of any value that a row can have; 0 if none is known."""
+        del secret
+        return 0.0
+
     @property
     def columns(self) -> dict[str, Domain]:
         """The columns of private data that the prior itself describes, with the values they can have."""
@@ -178,6 +183,7 @@ def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -
 
 Probability = Fraction | float
 TOLERANCE = 1e-9
+_MARGIN = 1e-9
 _ALLOWED = "numbers >= 0 with sum 1 (within 1e-9): floats, Fractions or Decimals"
 _INSTEAD = "[0.25, 0.75], or [Fraction(1, 3), Fraction(2, 3)]"
 
@@ -206,6 +212,12 @@ def as_array(law: Sequence[Probability] | Sequence[Sequence[Probability]]) -> Ar
     return (
         array if all(isinstance(one, Fraction) for one in array.flat) else array.astype(np.float64)
     )
+
+
+def least_of_law(law: Array) -> float:
+    """Return the least probability above 0, with a margin for rounding."""
+    known = np.asarray(law, dtype=np.float64)
+    return float(known[known > 0].min(initial=1.0)) * (1 - _MARGIN)
 
 
 def stored_law(law: Sequence[Probability]) -> list[float | str]:

@@ -18,6 +18,7 @@ from pufferflow.models.priors.base import (
     Probability,
     as_array,
     as_list,
+    least_of_law,
     read_law,
     restored_law,
     stored_law,
@@ -145,6 +146,10 @@ class LatentClass(Prior, kind="latent class"):
                 allowed="a domain whose points have a probability above 0 in some class",
                 instead="a domain without it, and rows without its column",
             )
+
+    def least_probability(self, secret: AnySecret) -> float:
+        weights, rows = self.arrays
+        return least_of_law(weights @ rows)
 
     def describe(self) -> str:
         classes = f"one of {len(self.weights)} hidden classes"

@@ -18,7 +18,7 @@ from pufferflow.core.validate import instance, set_fields
 from pufferflow.distributions.markov.chain import Chain, stationary
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.models.domain import Label
-from pufferflow.models.priors.base import DECLARED, Prior, stored_provenance
+from pufferflow.models.priors.base import DECLARED, Prior, least_of_law, stored_provenance
 from pufferflow.models.priors.transition_kernels import (
     SUM_TOLERANCE,
     Possible,
@@ -330,6 +330,16 @@ class MarkovChain(ChainPrior, kind="markov chain"):
     @cached_property
     def possible(self) -> Possible:
         return possible_from(self.initial_laws, self.kernels, repeated=self.period is not None)
+
+    def least_probability(self, secret: AnySecret) -> float:
+        if self.initial == "free":
+            return 0.0
+        laws = [self.initial_laws]
+        if self.initial != "stationary":  # the law of a later row is a mixture of rows of a matrix
+            return min(least_of_law(laws[0]), float(self.kernels.min()))
+        for kernel in self.kernels[:-1]:
+            laws.append(laws[-1] @ kernel)
+        return min(map(least_of_law, laws))
 
     @classmethod
     @suggests_arguments

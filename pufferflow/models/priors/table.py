@@ -23,6 +23,7 @@ from pufferflow.models.priors.base import (
     Probability,
     as_array,
     as_list,
+    least_of_law,
     read_law,
     restored_law,
     stored_law,
@@ -214,6 +215,10 @@ class Table(Prior, kind="table"):
     def check(self, secret: AnySecret) -> None:
         # a value that never occurs has no law; one that the domain does not list would be read as another
         check_columns(self, secret, "Table")
+
+    def least_probability(self, secret: AnySecret) -> float:
+        column = secret.reads
+        return 0.0 if column is None else least_of_law(self.joint([column[0]])[1])
 
     def describe(self) -> str:
         drawn = f"; {', '.join(self.shared)} once for all rows of a group" if self.shared else ""
@@ -538,6 +543,9 @@ class Empirical(Prior, kind="empirical"):
 
     def check(self, secret: AnySecret) -> None:
         check_columns(self, secret, "Empirical")
+
+    def least_probability(self, secret: AnySecret) -> float:
+        return self.table.least_probability(secret)
 
     def describe(self) -> str:
         where = f"the public reference {self.provenance.reference!r}"
