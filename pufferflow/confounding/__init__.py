@@ -25,6 +25,7 @@ from pufferflow.confounding.design import (
     named_loss,
 )
 from pufferflow.confounding.joint_law import ProjectedTable, check_size, see
+from pufferflow.confounding.known import KnownCost, cost_if_known
 from pufferflow.confounding.latent import CopulaBySecret
 from pufferflow.confounding.law_pairs import ExactPair, likelihood_below
 from pufferflow.confounding.posterior import (
@@ -49,6 +50,7 @@ __all__ = [
     "Design",
     "Drawn",
     "ExactPair",
+    "KnownCost",
     "Loss",
     "Losses",
     "Parts",
@@ -63,6 +65,7 @@ __all__ = [
     "check_size",
     "copula_cost",
     "cost",
+    "cost_if_known",
     "design",
     "epsilon_of_ratio",
     "gaussian_copula",

@@ -103,9 +103,7 @@ def tied_channels(
         return _tied_by(first, second, copula)
     (column,) = columns_of([secret])
     listed = cast(Mapping[Label, _Copula], copula)
-    return _by_value(
-        column, {value: _tied_by(first, second, one) for value, one in listed.items()}
-    )
+    return _by_value(column, {value: _tied_by(first, second, one) for value, one in listed.items()})
 
 
 def _check_channels(first: object, second: object) -> None:

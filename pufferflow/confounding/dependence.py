@@ -14,6 +14,7 @@ over outcomes it splits the Kullback–Leibler divergence; at the worst outcome 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, cast, final
 
 import numpy as np
@@ -240,7 +241,8 @@ class _Laws:
     @classmethod
     def of(cls, tied: Sequence[_Tied]) -> "_Laws":
         """Return the likelihoods of all combinations of outcomes."""
-        return cls(tied, _product([one.joint for one in tied]), _product([one.untied for one in tied]))
+        joint, untied = (one.joint for one in tied), (one.untied for one in tied)
+        return cls(tied, reduce(_beside, joint), reduce(_beside, untied))
 
     def logs(self, law: Array, total: int) -> Floats:
         """Return the logs of each release's own law at every outcome, of J/J⁰, and of J⁰ over the product."""
@@ -262,11 +264,9 @@ class _Laws:
         return tuple(one.labels[int(place)] for one, place in zip(self.tied, places, strict=True))
 
 
-def _product(likelihoods: Sequence[Array]) -> Array:
-    joint = likelihoods[0]
-    for one in likelihoods[1:]:
-        joint = (joint[:, :, None] * one[:, None, :]).reshape(len(joint), -1)
-    return joint
+def _beside(first: Array, second: Array) -> Array:
+    """Return the likelihoods of pairs of outcomes."""
+    return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
 
 
 def _over(top: Floats, bottom: Floats) -> Floats:
@@ -303,12 +303,13 @@ def dependence_of(seen: ProjectedTable, releases: Sequence[Release]) -> Dependen
 
 
 def _likelihoods(seen: ProjectedTable, release: Release) -> _Tied:
-    if isinstance(release, CopulaNoise) or (isinstance(release, Additive) and release.correlation):
+    if isinstance(release, Channel):
+        return _of_channel(seen, release)
+    if isinstance(release, CopulaNoise):
         return _of_tied_noises(seen, release)
-    if is_noisy(release):
-        return _of_noise(seen, cast(Additive, release))
-    given = cast(Channel | Additive, release)
-    return _of_channel(seen, revealing(seen, given) if isinstance(given, Additive) else given)
+    if not is_noisy(release):
+        return _of_channel(seen, revealing(seen, release))
+    return _of_tied_noises(seen, release) if release.correlation else _of_noise(seen, release)
 
 
 def _of_channel(seen: ProjectedTable, channel: Channel) -> _Tied:
@@ -330,9 +331,7 @@ def _untied(channel: Channel, output: Any) -> list[tuple[Channel, Any]]:
     if not channel.tied:
         return [(channel, output)]
     return [
-        part
-        for one, own in zip(channel.tied, output, strict=True)
-        for part in _untied(one, own)
+        part for one, own in zip(channel.tied, output, strict=True) for part in _untied(one, own)
     ]
 
 
@@ -346,7 +345,7 @@ def _of_noise(seen: ProjectedTable, release: Additive) -> _Tied:
             edges = noise_edges(one.noise, one.answers, _QUADRATURE)
             masses, _ = cell_masses(one.noise, edges, one.answers)
         check_size(joint.size * masses.shape[1], f"{joint.shape[1] * masses.shape[1]} cells")
-        joint = (joint[:, :, None] * masses[:, None, :]).reshape(len(joint), -1)
+        joint = _beside(joint, masses)
     return _Tied(joint, 1, (joint,), (1,), tuple(range(joint.shape[1])))
 
 

@@ -21,8 +21,8 @@ from pufferflow.confounding.additive import (
     count_of_steps,
     staircase_cells,
 )
-from pufferflow.confounding.law_pairs import CoupledPair, ExactPair, LawPair, NoisyPair
 from pufferflow.confounding.latent import CopulaBySecret, Tie
+from pufferflow.confounding.law_pairs import CoupledPair, ExactPair, LawPair, NoisyPair
 from pufferflow.confounding.tied import CopulaNoise, tied_cells
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
@@ -262,9 +262,7 @@ class TiedCoordinates:
         return tied_cells(self.noises, self.answers, self.ties, min(most, _MOST_TIED))
 
 
-def single_coordinates(
-    seen: ProjectedTable, release: Additive | CopulaNoise
-) -> list[Coordinate]:
+def single_coordinates(seen: ProjectedTable, release: Additive | CopulaNoise) -> list[Coordinate]:
     """Return the noisy answers of a release one by one, without what ties their noises."""
     parts = (release.first, release.second) if isinstance(release, CopulaNoise) else (release,)
     exact = [

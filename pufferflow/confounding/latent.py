@@ -72,23 +72,19 @@ class CopulaBySecret(InNotebooks):
         *,
         means: Mapping[Any, float] | None = None,
     ) -> None:
-        given: list[Mapping[Any, float]] = [
-            cast(Mapping[Any, float], one)
-            for one in (correlation, means)
-            if isinstance(one, Mapping)
-        ]
-        if not given or any(set(one) != set(given[0]) for one in given) or len(given[0]) < 2:
+        given = [one for one in (correlation, means) if isinstance(one, Mapping)]
+        known = set(given[0]) if given else set[Any]()
+        lists = means is not None and not isinstance(cast(object, means), Mapping)
+        if lists or len(known) < 2 or any(set(one) != known for one in given):
             raise UsageError(
-                "Neither correlation nor means has a number for every value of the secret, or they have different values.",
-                allowed="a dict with a number for each value, at least two; in both the same values",
+                "correlation and means do not have a number for every value of a secret, the same values in both.",
+                allowed="a dict with a number for each value in at least one of them, for two values or more",
                 instead=_INSTEAD,
             )
         ties: list[tuple[Label, Tie]] = []
         for value in given[0]:
             rho = read_correlation(
-                cast(Mapping[Any, float], correlation)[value]
-                if isinstance(correlation, Mapping)
-                else correlation
+                correlation[value] if isinstance(correlation, Mapping) else correlation
             )
             mean = 0.0 if means is None else _mean(means[value])
             ties.append((cast(Label, value), Tie(rho, mean, rho * mean)))
