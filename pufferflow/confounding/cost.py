@@ -240,8 +240,8 @@ def copula_cost(copula: CopulaBySecret) -> Cost:
     """Return what a copula by itself reveals about the secret: its (ε_c, δ_c), never below the true one (M28).
 
     That is the cost of its two latent numbers. Where correlations are equal it is that of Gaussian noise of deviation 1
-    on the means. It is no bound of what two releases cost with this copula, but it can be added to what they cost with
-    the copula of one value.
+    on the means. It is no bound of what two releases cost with this copula. It can be added to what they cost with the
+    copula of one value.
 
     >>> import pufferflow as pf
     >>> own = copula_cost(pf.confounding.CopulaBySecret("ill", 0.5, means={"no": 0.0, "yes": 0.3}))

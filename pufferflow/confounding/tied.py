@@ -6,7 +6,7 @@ times the cell's sides: slopes of mixtures are means of those of their parts. No
 is no pure loss. Cells at the ends are counted as fully revealing, and so are those with too steep a density (M28).
 
 Where the copula depends on a secret, each point of the data has a correlation ρ and means a, b of its own. The density
-is then f₁(v₁)·f₂(v₂)·φ_ρ(z₁−a, z₂−b)/(φ(z₁)φ(z₂)), and masses are differences of Φ_ρ at the marks less the means.
+is then f₁(v₁)·f₂(v₂)·φ_ρ(z₁−a, z₂−b)/(φ(z₁)φ(z₂)). Masses are differences of Φ_ρ at the marks less the means.
 """
 
 import math
