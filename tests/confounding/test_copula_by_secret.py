@@ -1,5 +1,6 @@
 """Copulas that depend on the secret: own laws, joint laws, and what the copula reveals (M28, DCP's Theorem 4)."""
 
+import itertools
 import math
 
 import numpy as np
@@ -27,6 +28,8 @@ from pufferflow.confounding import (
     gaussian_copula,
     tied_channels,
 )
+from pufferflow.confounding.latent import Tie
+from pufferflow.confounding.tied import noise_edges, tied_cells
 
 BY_CORRELATION = CopulaBySecret("s", {0: -0.4, 1: 0.7})
 BY_MEAN = CopulaBySecret("s", 0.5, means={0: -0.2, 1: 0.5})
@@ -233,6 +236,36 @@ def test_tied_noises_by_secret_cost_no_less_than_quadrature_says(copula):
     assert found.certainty() == "upper_bound"
     for epsilon, delta in zip(epsilons, noisy_deltas(table, noises, copula, epsilons), strict=True):
         assert delta * (1 - 1e-3) <= found.delta(epsilon) <= delta * 1.1 + 0.006
+    assert found.posterior.ratio == found.pure == math.inf
+    assert 0.5 + found.tv / 2 <= found.posterior.guess_after + 1e-2
+    assert found.dependence.average.dependence_of_noise > 0
+
+
+@pytest.mark.parametrize("noise", [pf.Laplace(1.0), pf.Gaussian(1.0)], ids=["laplace", "gaussian"])
+def test_log_ratios_move_within_a_cell_no_more_than_its_width(noise):
+    """Between the corners of a cell the log ratio of two points' densities moves by at most the width of the cell."""
+    ties = [Tie(0.5), Tie(0.5, 1.0, 0.5), Tie(-0.3, 0.0, 0.0), Tie(0.2, -0.8, 0.6)]
+    answers = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 0.0, 0.0, 2.0])
+    edges = [noise_edges(noise, own, 60) for own in answers]
+    cells = tied_cells((noise, noise), answers, ties, 60)
+    shape = len(edges[0]) + 1, len(edges[1]) + 1
+    widths = cells.width.reshape(shape)[1:-1, 1:-1]
+    densities = []
+    for one, other, tie in zip(*answers, ties, strict=True):
+        v, w = edges[0] - one, edges[1] - other
+        marks = [np.where(at > 0, -1, 1) * ndtri(noise.tail(np.abs(at))) for at in (v, w)]
+        z, u = marks[0][:, None] - tie.first, marks[1][None, :] - tie.second
+        bells = (z**2 - 2 * tie.correlation * z * u + u**2) / (2 * (1 - tie.correlation**2))
+        own = np.add.outer(noise.logpdf(v) + marks[0] ** 2 / 2, noise.logpdf(w) + marks[1] ** 2 / 2)
+        densities.append(own - bells - math.log(1 - tie.correlation**2) / 2)
+    tight = 0
+    for one, other in itertools.permutations(range(4), 2):
+        ratio = densities[one] - densities[other]
+        corners = np.stack([ratio[:-1, :-1], ratio[1:, :-1], ratio[:-1, 1:], ratio[1:, 1:]])
+        moved = corners.max(axis=0) - corners.min(axis=0)
+        assert (moved <= widths + 1e-9).all()
+        tight = max(tight, float((moved / widths)[20:40, 20:40].max()))
+    assert tight > 0.5
 
 
 def test_gaussian_noises_with_means_are_moved():
