@@ -21,6 +21,7 @@ import numpy as np
 
 from pufferflow.confounding.additive import Additive, staircase_cells
 from pufferflow.confounding.joint_law import (
+    MOST_STEPS,
     CellLaws,
     Outcomes,
     Pairs,
@@ -45,8 +46,8 @@ from pufferflow.noise.staircase import Staircase
 
 _MOST_CELLS = 4_000_000
 _MOST_OF_ONE = 800
-_QUADRATURE = 160
-"""The cells of one noisy answer in a split, for averages that are right to about a thousandth."""
+_FINE, _COARSE = 160, 60
+"""The cells of one noisy answer in a split, for averages within a thousandth; half a per cent where many do not fit."""
 
 
 @final
@@ -226,6 +227,8 @@ class _Tied:
 
 
 def _as_floats(masses: Array, total: int) -> Floats:
+    if masses.dtype != object:
+        return masses
     return np.array([[one / total for one in row] for row in masses.tolist()])
 
 
@@ -290,7 +293,8 @@ def dependence_of(seen: ProjectedTable, releases: Sequence[Release]) -> Dependen
     That is the pure loss of channels, and the average loss of continuous noise, which is found by quadrature.
     """
     noisy = any(map(is_noisy, releases))
-    tied = [_likelihoods(seen, one) for one in releases]
+    cells = _cells_that_fit(seen, releases)
+    tied = [_likelihoods(seen, one, cells) for one in releases]
     outcomes = math.prod(len(one.labels) for one in tied)
     check_size(outcomes * len(seen.points) * len(seen.values), f"{outcomes} joint outcomes")
     laws = _Laws.of([one.in_floats() for one in tied] if noisy else tied)
@@ -302,14 +306,24 @@ def dependence_of(seen: ProjectedTable, releases: Sequence[Release]) -> Dependen
     return max(found, key=lambda one: one.average.total if noisy else one.worst.total)
 
 
-def _likelihoods(seen: ProjectedTable, release: Release) -> _Tied:
+def _cells_that_fit(seen: ProjectedTable, releases: Sequence[Release]) -> int:
+    """Return the number of cells for each noisy number."""
+    noisy = [one for one in releases if isinstance(one, CopulaNoise | Additive) and is_noisy(one)]
+    numbers = sum(2 if isinstance(one, CopulaNoise) else len(one.reads) for one in noisy)
+    outputs = math.prod(len(one.outputs) for one in releases if isinstance(one, Channel))
+    room = MOST_STEPS / (len(seen.points) * len(seen.values) * outputs)
+    return min(max(int(room ** (1 / max(numbers, 1))), _COARSE), _FINE)
+
+
+def _likelihoods(seen: ProjectedTable, release: Release, cells: int) -> _Tied:
     if isinstance(release, Channel):
         return _of_channel(seen, release)
     if isinstance(release, CopulaNoise):
-        return _of_tied_noises(seen, release)
+        return _of_tied_noises(seen, release, cells)
     if not is_noisy(release):
         return _of_channel(seen, revealing(seen, release))
-    return _of_tied_noises(seen, release) if release.correlation else _of_noise(seen, release)
+    of = _of_tied_noises if release.correlation else _of_noise
+    return of(seen, release, cells)
 
 
 def _of_channel(seen: ProjectedTable, channel: Channel) -> _Tied:
@@ -335,29 +349,29 @@ def _untied(channel: Channel, output: Any) -> list[tuple[Channel, Any]]:
     ]
 
 
-def _of_noise(seen: ProjectedTable, release: Additive) -> _Tied:
+def _of_noise(seen: ProjectedTable, release: Additive, cells: int) -> _Tied:
     """Return the likelihoods of the cells of answers with independent noise."""
     joint = np.ones((len(seen.points), 1))
     for one in single_coordinates(seen, release):
         if isinstance(one.noise, Staircase):
             masses = staircase_cells(one.noise, one.exact).masses
         else:
-            edges = noise_edges(one.noise, one.answers, _QUADRATURE)
+            edges = noise_edges(one.noise, one.answers, cells)
             masses, _ = cell_masses(one.noise, edges, one.answers)
         check_size(joint.size * masses.shape[1], f"{joint.shape[1] * masses.shape[1]} cells")
         joint = _beside(joint, masses)
     return _Tied(joint, 1, (joint,), (1,), tuple(range(joint.shape[1])))
 
 
-def _of_tied_noises(seen: ProjectedTable, release: Additive | CopulaNoise) -> _Tied:
+def _of_tied_noises(seen: ProjectedTable, release: Additive | CopulaNoise, cells: int) -> _Tied:
     """Return the likelihoods of rectangles of two tied noises, by quadrature; own laws are their sums."""
     tied = TiedCoordinates.of(seen, release)
-    masses = tied_grid(tied.noises, tied.answers, tied.ties, _QUADRATURE)
+    masses = tied_grid(tied.noises, tied.answers, tied.ties, cells)
     ones = np.ones_like(masses)
     own = masses.sum(axis=2)[:, :, None] * ones, masses.sum(axis=1)[:, None, :] * ones
     first, second = (one.reshape(len(one), -1) for one in own)
-    joint, cells = masses.reshape(len(masses), -1), tuple(range(first.shape[1]))
-    return _Tied(joint, 1, (first, second), (1, 1), cells)
+    joint, labels = masses.reshape(len(masses), -1), tuple(range(first.shape[1]))
+    return _Tied(joint, 1, (first, second), (1, 1), labels)
 
 
 def _split(

@@ -178,6 +178,28 @@ def test_correlated_gaussian_noises_split_in_closed_form():
             _ = split.worst
 
 
+@pytest.mark.slow
+def test_three_noises_split_in_closed_form():
+    """Where the secret fixes the data, each Laplace noise loses t + e^{−t} − 1 at t scales on average."""
+    table = pf.Table(
+        {"s": [0, 1], "u": [0.0, 1.0], "v": [0.0, 0.4], "w": [0.0, 2.0], "probability": [0.5, 0.5]}
+    )
+    noises = [
+        Additive("u", pf.Laplace(1.0)),
+        Additive("v", pf.Gaussian(1.0)),
+        Additive("w", pf.Staircase(1.0, 0.5, 0.5)),
+    ]
+    found = cost(table, noises, secret="s").dependence.average
+    assert found.marginals[0] == pytest.approx(math.exp(-1), rel=5e-3)
+    assert found.marginals[1] == pytest.approx(0.08, rel=5e-3)
+    assert found.dependence_of_data == pytest.approx(0.0, abs=1e-12)
+    assert found.dependence_of_noise == 0.0
+    single = cost(table, noises[2], secret="s").dependence.average
+    assert found.marginals[2] == pytest.approx(single.total, abs=1e-12)
+    with pytest.raises(pf.Refused, match="joint outcomes"):
+        _ = cost(table, [*noises[:2], *noises[:2]], secret="s").dependence
+
+
 def tied_laws(joint, noises, rho):
     """Return laws on a fine grid of two numbers, tied and untied, for columns a and b."""
     at = np.linspace(-24, 25, 1200)
