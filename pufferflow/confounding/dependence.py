@@ -5,10 +5,11 @@ outcome the loss log J_s/J_s′ is the sum of three parts:
 
     Σ log ψ_i,s/ψ_i,s′  +  log (J⁰_s/Πψ_i,s)/(J⁰_s′/Πψ_i,s′)  +  log (J_s/J⁰_s)/(J_s′/J⁰_s′)
 
-By Sklar the second is of the copula that the data make of independent releases (DCP's eq. 11), the third of the copula
-of the noises (eq. 12, Prop. 3). As printed the third has the releases' laws given the secret in the copula of the
-noises. That is wrong unless the secret fixes the data. The split is exact for outputs that are labels too. On average
-over outcomes it splits the Kullback–Leibler divergence; at the worst outcome of channels, the pure loss.
+By Sklar the second is of the copula that the data make of independent releases (DCP's eq. 11), the third of the copulas
+of the noises (eq. 12, Prop. 3). Proposition 3 has the releases' laws given the secret in the copula of the noises. That
+is wrong unless the secret fixes the data. With the copula of a pair's outputs in eq. 12 the data count twice within it.
+The split is exact for outputs that are labels too. On average over outcomes it splits the Kullback–Leibler divergence;
+at the worst outcome of channels, the pure loss.
 """
 
 import math
@@ -98,10 +99,10 @@ class Dependence(InNotebooks):
 
     @property
     def worst(self) -> Parts:
-        """The parts at the outcome with the largest loss, which only channels have."""
+        """The parts at the outcome with the largest loss, of releases that are channels."""
         if self.at_worst is None:
             raise Refused(
-                "Continuous noise has no outcome with the largest loss.",
+                "With continuous noise the loss is not split at the worst outcome.",
                 allowed="dependence.average, over all outcomes; dependence.worst of releases that are channels",
                 instead="pf.confounding.Channel.of_noise(reads, inputs, outputs, noise)",
             )

@@ -61,6 +61,10 @@ class KnownCost(Losses):
     averages: Pairs
     """For every value of the secret, and all that may be known, the pairs with the other value drawn."""
 
+    def __repr__(self) -> str:
+        facts = len({tuple(one.items()) for one in self.known})
+        return f"<KnownCost to {facts} adversaries: pure epsilon {self.pure:.6g}>"
+
     def worst_known(self, delta: float = 0.0) -> Known:
         """Return the columns and values of the adversary to whom the most is lost at this δ."""
         losses = [pair.epsilon(delta) if delta else pair.pure for _, pair in self.laws]

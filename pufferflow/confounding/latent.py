@@ -6,7 +6,8 @@ found with the distribution functions given s, then u has the same law for every
 Gaussian noise does, and then the releases' own laws move with the secret.
 
 So there are two ways here. A *correlation* for every value of the secret leaves the releases' own laws as they are. A
-*mean* for every value moves them: z₁ has this mean, in deviations, and z₂ the correlation times as much.
+*mean* for every value moves them: z₁ has this mean, in deviations, and z₂ the correlation times as much. DCP's z₁ of
+mean η and deviation σ has the mean η/σ here, and its ρ is the correlation ρσ/√(ρ²σ² + 1 − ρ²).
 """
 
 from collections.abc import Mapping

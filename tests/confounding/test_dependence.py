@@ -174,7 +174,7 @@ def test_correlated_gaussian_noises_split_in_closed_form():
         assert split.average.marginals == pytest.approx([0.5, 0.5], rel=2e-3)
         assert split.average.dependence_of_noise == pytest.approx(squared / 2 - 1, rel=2e-3)
         assert split.average.dependence_of_data == pytest.approx(0.0, abs=1e-9)
-        with pytest.raises(pf.Refused, match="no outcome with the largest loss"):
+        with pytest.raises(pf.Refused, match="not split at the worst outcome"):
             _ = split.worst
 
 
