@@ -13,8 +13,9 @@ the least expected loss among all that keep a guarantee together with the past r
 """
 
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.copula import Dependence, Parts, gaussian_copula, tied_channels
-from pufferflow.confounding.cost import Cost, Losses, cost
+from pufferflow.confounding.copula import gaussian_copula, tied_channels
+from pufferflow.confounding.cost import Cost, Losses, copula_cost, cost
+from pufferflow.confounding.dependence import Dependence, Parts
 from pufferflow.confounding.design import (
     Design,
     Loss,
@@ -24,6 +25,8 @@ from pufferflow.confounding.design import (
     named_loss,
 )
 from pufferflow.confounding.joint_law import ProjectedTable, check_size, see
+from pufferflow.confounding.known import KnownCost, cost_if_known
+from pufferflow.confounding.latent import CopulaBySecret
 from pufferflow.confounding.law_pairs import ExactPair, likelihood_below
 from pufferflow.confounding.posterior import (
     Belief,
@@ -40,12 +43,14 @@ __all__ = [
     "Additive",
     "Belief",
     "Channel",
+    "CopulaBySecret",
     "CopulaNoise",
     "Cost",
     "Dependence",
     "Design",
     "Drawn",
     "ExactPair",
+    "KnownCost",
     "Loss",
     "Losses",
     "Parts",
@@ -58,7 +63,9 @@ __all__ = [
     "bin_edges",
     "check_probabilities",
     "check_size",
+    "copula_cost",
     "cost",
+    "cost_if_known",
     "design",
     "epsilon_of_ratio",
     "gaussian_copula",

@@ -17,12 +17,13 @@ from typing import NamedTuple, cast, final
 
 import numpy as np
 
+from pufferflow.confounding.latent import read_correlation
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.notebook import InNotebooks
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.suggestions import suggests_arguments
-from pufferflow.core.validate import finite_number, instance, set_fields
+from pufferflow.core.validate import instance, set_fields
 from pufferflow.noise.base import Noise
 from pufferflow.noise.cauchy import GeneralizedCauchy
 from pufferflow.noise.channel import cell_masses, columns_of
@@ -71,17 +72,6 @@ class Additive(InNotebooks):
                 instead='pf.confounding.Additive(["a", "b"], pf.Gaussian(1.0), correlation=0.5)',
             )
         set_fields(self, reads=columns, noise=noise, correlation=share)
-
-
-def read_correlation(given: object) -> float:
-    """Return a correlation that leaves some randomness to both noises."""
-    return finite_number(
-        given,
-        "correlation",
-        allowed="a number with -1 < correlation < 1",
-        instead="correlation=0.5",
-        fits=lambda one: -1 < one < 1,
-    )
 
 
 class Cells(NamedTuple):

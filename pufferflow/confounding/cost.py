@@ -16,7 +16,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.confounding.copula import Dependence, dependence_of, independent_pairs
+from pufferflow.confounding.additive import Additive
+from pufferflow.confounding.dependence import Dependence, dependence_of, independent_pairs
 from pufferflow.confounding.joint_law import (
     Pairs,
     ProjectedTable,
@@ -26,7 +27,9 @@ from pufferflow.confounding.joint_law import (
     pairs_of,
     see,
 )
+from pufferflow.confounding.latent import CopulaBySecret
 from pufferflow.confounding.posterior import Posterior, posterior_of
+from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.notebook import InNotebooks
@@ -34,10 +37,13 @@ from pufferflow.core.rounding import float_below
 from pufferflow.core.validate import (
     finite_number,
     finite_number_at_least_zero,
+    instance,
     probability_below_one,
 )
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.models.domain import Label
+from pufferflow.models.priors.table import Table
+from pufferflow.noise.gaussian import Gaussian
 from pufferflow.privacy.guarantee import Approx, Guarantee, Pure
 
 
@@ -193,7 +199,7 @@ class Cost(Losses):
 
     @cached_property
     def dependence(self) -> Dependence:
-        """The parts of the loss from the releases' own laws, and from their dependence."""
+        """The parts of the loss: of the releases' own laws, of tied noises, and of dependence through the data."""
         return dependence_of(self.seen, self.releases)
 
     @cached_property
@@ -228,6 +234,38 @@ def cost(table: Any, releases: Release | Sequence[Release], *, secret: Any = Non
     """
     listed = as_releases(releases)
     return _cost(see(table, secret, columns_read(listed)), listed)
+
+
+def copula_cost(copula: CopulaBySecret) -> Cost:
+    """Return what a copula by itself reveals about the secret: its (ε_c, δ_c), never below the true one (M28).
+
+    That is the cost of its two latent numbers. Where correlations are equal it is that of Gaussian noise of deviation 1
+    on the means. It is no bound of what two releases cost with this copula. It can be added to what they cost with the
+    copula of one value.
+
+    >>> import pufferflow as pf
+    >>> own = copula_cost(pf.confounding.CopulaBySecret("ill", 0.5, means={"no": 0.0, "yes": 0.3}))
+    >>> round(own.delta(0.0), 4), own.delta(0.5) < 0.01
+    (0.1192, True)
+    """
+    instance(
+        copula,
+        CopulaBySecret,
+        "copula",
+        allowed="a pf.confounding.CopulaBySecret",
+        instead='pf.confounding.CopulaBySecret("ill", {"no": 0.2, "yes": 0.6})',
+    )
+    values = copula.values
+    latent = next(name for name in ("latent", "latent number") if name != copula.column)
+    table = Table(
+        {
+            copula.column: list(values),
+            latent: [0.0] * len(values),
+            "probability": [Fraction(1, len(values))] * len(values),
+        }
+    )
+    bell = Additive(latent, Gaussian(1.0))
+    return cost(table, CopulaNoise(bell, bell, copula), secret=copula.column)
 
 
 def _cost(seen: ProjectedTable, releases: tuple[Release, ...]) -> Cost:

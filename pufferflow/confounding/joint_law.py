@@ -21,6 +21,7 @@ from pufferflow.confounding.additive import (
     count_of_steps,
     staircase_cells,
 )
+from pufferflow.confounding.latent import CopulaBySecret, Tie
 from pufferflow.confounding.law_pairs import CoupledPair, ExactPair, LawPair, NoisyPair
 from pufferflow.confounding.tied import CopulaNoise, tied_cells
 from pufferflow.core.arrays import Array, Floats
@@ -240,7 +241,16 @@ class TiedCoordinates:
 
     noises: tuple[Noise, Noise]
     answers: tuple[Floats, Floats]
-    correlation: float
+    ties: tuple[Tie, ...]
+    """The correlation and the means of the copula at every point."""
+
+    @classmethod
+    def of(cls, seen: ProjectedTable, release: "Additive | CopulaNoise") -> "TiedCoordinates":
+        """Return the coordinates of two tied noises."""
+        parts = single_coordinates(seen, release)
+        first, second = parts
+        ties = _ties(seen, release)
+        return cls((first.noise, second.noise), (first.answers, second.answers), ties)
 
     @property
     def least(self) -> int:
@@ -249,7 +259,29 @@ class TiedCoordinates:
 
     def cells(self, most: int) -> Cells:
         """Return its cells: rectangles."""
-        return tied_cells(self.noises, self.answers, self.correlation, min(most, _MOST_TIED))
+        return tied_cells(self.noises, self.answers, self.ties, min(most, _MOST_TIED))
+
+
+def single_coordinates(seen: ProjectedTable, release: Additive | CopulaNoise) -> list[Coordinate]:
+    """Return the noisy answers of a release one by one, without what ties their noises."""
+    parts = (release.first, release.second) if isinstance(release, CopulaNoise) else (release,)
+    exact = [
+        (part.noise.at(1.0), _answers(seen, name, part.noise.scale))
+        for part in parts
+        for name in part.reads
+    ]
+    return [
+        Coordinate(noise, np.array([float(value) for value in own]), exact=own)
+        for noise, own in exact
+    ]
+
+
+def _ties(seen: ProjectedTable, release: Additive | CopulaNoise) -> tuple[Tie, ...]:
+    """Return what ties the noises of a release at every point."""
+    copula = release.correlation
+    if not isinstance(copula, CopulaBySecret):
+        return (Tie(copula),) * len(seen.points)
+    return tuple(copula.tie(seen.place([copula.column], point)[0]) for point in seen.points)
 
 
 def coordinates_of(
@@ -259,29 +291,30 @@ def coordinates_of(
     others: list[Coordinate | TiedCoordinates] = []
     bells: list[Floats] = []
     for one in noisy:
-        parts = (one.first, one.second) if isinstance(one, CopulaNoise) else (one,)
-        noises = [part.noise for part in parts for _ in part.reads]
-        exact = [_answers(seen, name, part.noise.scale) for part in parts for name in part.reads]
-        answers = [np.array([float(value) for value in own]) for own in exact]
-        if all(isinstance(noise, Gaussian) for noise in noises):
-            bells += _independent(answers, one.correlation) if one.correlation else answers
+        single = single_coordinates(seen, one)
+        ties = _ties(seen, one)
+        alike = len({tie.correlation for tie in ties}) == 1
+        if alike and all(isinstance(part.noise, Gaussian) for part in single):
+            answers = [part.answers for part in single]
+            bells += _independent(answers, ties) if one.correlation else answers
         elif isinstance(one, CopulaNoise):
-            units = noises[0].at(1.0), noises[1].at(1.0)
-            others.append(TiedCoordinates(units, (answers[0], answers[1]), one.correlation))
+            others.append(TiedCoordinates.of(seen, one))
         else:
-            unit = one.noise.at(1.0)
-            others += [
-                Coordinate(unit, own, exact=whole)
-                for own, whole in zip(answers, exact, strict=True)
-            ]
+            others += single
     if bells and spanned:
         return [*_spanned(np.stack(bells, axis=1)), *others]
     return [*(Coordinate(Gaussian(1.0), own - own.min()) for own in bells), *others]
 
 
-def _independent(answers: list[Floats], share: float) -> list[Floats]:
-    """Return two answers in coordinates in which correlated Gaussian noises are independent (M28)."""
-    return [answers[0], (answers[1] - share * answers[0]) / np.sqrt((1 - share) * (1 + share))]
+def _independent(answers: list[Floats], ties: Sequence[Tie]) -> list[Floats]:
+    """Return two answers in coordinates in which correlated Gaussian noises are independent (M28).
+
+    Means of the latent numbers move the answers.
+    """
+    share = ties[0].correlation
+    first = answers[0] + np.array([tie.first for tie in ties])
+    second = answers[1] + np.array([tie.second for tie in ties])
+    return [first, (second - share * first) / np.sqrt((1 - share) * (1 + share))]
 
 
 def _answers(seen: ProjectedTable, name: str, scale: float) -> tuple[Fraction, ...]:
@@ -586,10 +619,9 @@ def noisy_laws(
 
 
 def _mixed(law: Floats, parts: Sequence[Cells], discrete: Floats) -> Floats:
-    """Return Σ_x P(x|s)·Π masses, a row of the first part's cells at a time."""
+    """Return Σ_x P(x|s)·Π masses, a value of the secret at a time."""
     rest = np.ones((law.shape[1], 1))
     for part in parts[1:]:
         rest = (rest[:, :, None] * part.masses[:, None, :]).reshape(law.shape[1], -1)
     rest = (rest[:, :, None] * discrete[:, None, :]).reshape(law.shape[1], -1)
-    mixed = [(law * parts[0].masses[:, cell]) @ rest for cell in range(parts[0].masses.shape[1])]
-    return np.concatenate(mixed, axis=1) if rest.shape[1] > 1 else np.hstack(mixed)
+    return np.stack([((own[:, None] * parts[0].masses).T @ rest).ravel() for own in law])

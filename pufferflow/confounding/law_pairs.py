@@ -1,4 +1,4 @@
-"""Two laws of all outputs under a pair of secrets: exact, noisy, or bounded by a coupling.
+"""Two laws of all outputs under a pair of secrets: exact, noisy, bounded by a coupling, or drawn from several.
 
 *Noisy*: two laws of outputs with continuous noise, from the masses of cells. Losses are never below the true ones. In a
 cell the log ratio of both densities moves by at most w, around the log of the ratio ρ of both masses. A hockey stick is
@@ -263,6 +263,47 @@ class NoisyPair(LawPair):
         p, q = self._split
         there = (p > 0) | (q > 0)
         return p[there], q[there], 4 * self.off + 64 * UNIT + self.doubt
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AveragedPair(LawPair):
+    """The joint laws of an output and of which of several pairs was drawn, and the probability of each.
+
+    The probabilities need not add up to 1: with the rest both laws are the same.
+    """
+
+    drawn: tuple[tuple[Fraction, LawPair], ...]
+
+    @property
+    def certainty(self) -> Certainty:
+        exact = all(pair.certainty is Certainty.EXACT for _, pair in self.drawn)
+        return Certainty.EXACT if exact else Certainty.UPPER_BOUND
+
+    @property
+    def pure_certainty(self) -> Certainty:
+        exact = all(pair.pure_certainty is Certainty.EXACT for _, pair in self.drawn)
+        return Certainty.EXACT if exact else Certainty.UPPER_BOUND
+
+    def _pure(self) -> float:
+        return max(pair.pure for _, pair in self.drawn)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the mean of δ(ε)."""
+        each = (chance * Fraction(pair.delta(epsilon)) for chance, pair in self.drawn)
+        return min(float_above(sum(each, Fraction(0))), 1.0)
+
+    def atoms(self) -> tuple[Floats, Floats, float]:
+        rest = float(1 - sum(chance for chance, _ in self.drawn))
+        p, q, off = [np.array([rest])], [np.array([rest])], 0.0
+        for chance, pair in self.drawn:
+            own = pair.atoms()
+            p.append(float(chance) * own[0])
+            q.append(float(chance) * own[1])
+            off = max(off, own[2])
+        tops, bottoms = np.concatenate(p), np.concatenate(q)
+        there = (tops > 0) | (bottoms > 0)
+        return tops[there], bottoms[there], off + 4 * UNIT
 
 
 _MOST_STATES = 48

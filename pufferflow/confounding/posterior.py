@@ -136,7 +136,9 @@ def _cell_ratio(weighed: Floats, at: int, prior: float, grown: Floats) -> float:
     own, others = weighed[at][there], (weighed.sum(axis=0) - weighed[at])[there]
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         odds = np.where(own > 0, others / own, math.inf)
-        above, below = odds * grown[there], odds / grown[there]
+        wide = np.isinf(grown[there])
+        above = np.where(wide, math.inf, odds * grown[there])
+        below = np.where(wide, 0.0, odds / grown[there])
         least = float(np.min(1 / (1 + above)))
         most = float(np.max(1 / (1 + below)))
     return upwards(max(most / prior, prior / least if least > 0 else math.inf), 64 * UNIT)

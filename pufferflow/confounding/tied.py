@@ -4,16 +4,21 @@ With marks z = Φ⁻¹(F(v)) of both noises the density is f₁(v₁)·f₂(v₂
 difference of Φ_ρ. Within a cell log ratios of mixtures move by no more than the differences of slopes of log densities
 times the cell's sides: slopes of mixtures are means of those of their parts. Nothing bounds z₂ where z₁ moves, so there
 is no pure loss. Cells at the ends are counted as fully revealing, and so are those with too steep a density (M28).
+
+Where the copula depends on a secret, each point of the data has a correlation ρ and means a, b of its own. The density
+is then f₁(v₁)·f₂(v₂)·φ_ρ(z₁−a, z₂−b)/(φ(z₁)φ(z₂)). Masses are differences of Φ_ρ at the marks less the means.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
 import scipy  # loads its parts when first used
 
-from pufferflow.confounding.additive import Additive, Cells, read_correlation, slopes_of
+from pufferflow.confounding.additive import Additive, Cells, slopes_of
+from pufferflow.confounding.latent import CopulaBySecret, Tie, read_correlation
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.notebook import InNotebooks
@@ -43,7 +48,7 @@ class CopulaNoise(InNotebooks):
 
     first: Additive
     second: Additive
-    correlation: float
+    correlation: float | CopulaBySecret
 
     def __post_init__(self) -> None:
         for one, name in ((self.first, "first"), (self.second, "second")):
@@ -66,12 +71,15 @@ class CopulaNoise(InNotebooks):
                     allowed="pf.Laplace, pf.Gaussian or pf.GeneralizedCauchy",
                     instead="channels on a grid: pf.confounding.Channel.of_noise(reads, inputs, outputs, noise)",
                 )
-        object.__setattr__(self, "correlation", read_correlation(self.correlation))
+        if not isinstance(self.correlation, CopulaBySecret):
+            object.__setattr__(self, "correlation", read_correlation(self.correlation))
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The columns of both."""
-        return tuple(dict.fromkeys([*self.first.reads, *self.second.reads]))
+        """The columns of both, and that of the secret on which the copula depends."""
+        column = self.correlation.column if isinstance(self.correlation, CopulaBySecret) else None
+        beside = [] if column is None else [column]
+        return tuple(dict.fromkeys([*self.first.reads, *self.second.reads, *beside]))
 
 
 class _Side(NamedTuple):
@@ -109,9 +117,9 @@ class _Extremes:
         zeros = np.zeros((lengths[0].size, lengths[1].size))
         return cls(lengths, [zeros + np.inf] * 2, [zeros - np.inf] * 2, zeros)
 
-    def add(self, first: "_Side", second: "_Side", rho: float) -> Floats:
+    def add(self, first: "_Side", second: "_Side", tie: Tie) -> Floats:
         """Add a point; return the change of its log density."""
-        own, other = _slopes(first, second, rho), _slopes(second, first, rho)
+        own, other = _slopes(first, second, tie), _slopes(second, first, tie.turned)
         steep = np.zeros_like(self.steepest)
         for axis, (low, high) in enumerate((own, (other[0].T, other[1].T))):
             steep += self.lengths[axis] * np.maximum(-low, high)
@@ -136,19 +144,21 @@ class _Extremes:
 
 
 def tied_cells(
-    noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], correlation: float, most: int
+    noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], ties: Sequence[Tie], most: int
 ) -> Cells:
-    """Return cells of two tied noises of scale 1, at most that many on each side; answers begin at 0."""
-    edges = [_edges(noise, own, most) for noise, own in zip(noises, answers, strict=True)]
-    points, places = np.unique(np.stack(answers, axis=1), axis=0, return_inverse=True)
+    """Return cells of two tied noises of scale 1, at most that many on each side; answers begin at 0.
+
+    Every point has a tie of its own.
+    """
+    edges = [noise_edges(noise, own, most) for noise, own in zip(noises, answers, strict=True)]
+    points, places = np.unique(np.column_stack([*answers, ties]), axis=0, return_inverse=True)
     extremes = _Extremes.of((np.diff(edges[0])[:, None], np.diff(edges[1])[None, :]))
     masses, blur = list[Floats](), np.zeros(1)
     for point in points.tolist():
-        first, second = (_side(*one) for one in zip(noises, edges, point, strict=True))
-        steep = extremes.add(first, second, correlation)
-        own, error = _masses(
-            first, second, correlation, extremes.lengths[0] * extremes.lengths[1], steep
-        )
+        first, second = (_side(*one) for one in zip(noises, edges, point[:2], strict=True))
+        tie = Tie(*point[2:])
+        steep = extremes.add(first, second, tie)
+        own, error = _masses(first, second, tie, extremes.lengths[0] * extremes.lengths[1], steep)
         masses.append(own.ravel())
         blur = np.maximum(blur, error.ravel())
     moved = max(_rounding(one, own) for one, own in zip(edges, answers, strict=True))
@@ -157,13 +167,26 @@ def tied_cells(
     return Cells(np.stack(masses)[places.ravel()], width, off, sharp=False, blur=blur)
 
 
+def tied_grid(
+    noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], ties: Sequence[Tie], most: int
+) -> Floats:
+    """Return the law of rectangles for every point by quadrature, of shape (points, first cells, second cells)."""
+    edges = [noise_edges(noise, own, most) for noise, own in zip(noises, answers, strict=True)]
+    areas = np.outer(*(np.diff(one) for one in edges))
+    masses: list[Floats] = []
+    for one, other, tie in zip(*answers, ties, strict=True):
+        sides = _side(noises[0], edges[0], float(one)), _side(noises[1], edges[1], float(other))
+        masses.append(np.exp(_log_density(*sides, tie)) * areas)
+    return np.stack([one / one.sum() for one in masses])
+
+
 def _rounding(edges: Floats, answers: Floats) -> float:
     """Return the error of a cell's edge around an answer by rounding, in parts of the cell."""
     sizes = np.abs(edges[1:]) + np.abs(edges[:-1]) + 2 * float(answers.max())
     return 2 * UNIT * float((sizes / np.diff(edges)).max())
 
 
-def _edges(noise: Noise, answers: Floats, most: int) -> Floats:
+def noise_edges(noise: Noise, answers: Floats, most: int) -> Floats:
     """Return edges evenly spaced in marks around the answers, and in answers between them."""
     low, high = 0.0, float(answers.max())
     rise = math.exp(float(noise.logpdf(0.0))) * math.sqrt(2 * math.pi)
@@ -212,15 +235,15 @@ def _log_bell(marks: Floats) -> Floats:
 
 
 def _masses(
-    first: _Side, second: _Side, rho: float, areas: Floats, steep: Floats
+    first: _Side, second: _Side, tie: Tie, areas: Floats, steep: Floats
 ) -> tuple[Floats, Floats]:
     """Return the masses, and their error: differences of Φ_ρ, limited to what the density allows."""
-    corners = [np.concatenate([[-np.inf], side.marks, [np.inf]]) for side in (first, second)]
-    masses = np.diff(
-        np.diff(normal_below(corners[0][:, None], corners[1][None, :], rho), axis=0), axis=1
-    )
+    marks = first.marks - tie.first, second.marks - tie.second
+    h, k = (np.concatenate([[-np.inf], own, [np.inf]]) for own in marks)
+    below = normal_below(h[:, None], k[None, :], tie.correlation)
+    masses = np.diff(np.diff(below, axis=0), axis=1)
     blur = np.full_like(masses, _MASS_ERROR)
-    middle = np.exp(_log_density(first, second, rho)) * areas
+    middle = np.exp(_log_density(first, second, tie)) * areas
     with np.errstate(over="ignore"):
         least, most = middle * np.exp(-steep), middle * np.exp(steep)
     inner = slice(1, -1), slice(1, -1)
@@ -231,25 +254,28 @@ def _masses(
     return np.maximum(masses, 0.0), blur
 
 
-def _slopes(own: _Side, other: _Side, rho: float) -> tuple[Floats, Floats]:
-    """Return the least and the largest derivative by the first number: f′/f + dz/dv·(ρz′ − ρ²z)/(1 − ρ²)."""
+def _slopes(own: _Side, other: _Side, tie: Tie) -> tuple[Floats, Floats]:
+    """Return the least and the largest derivative by the first number: f′/f + dz/dv·(ρz′ − ρ²z + a − ρb)/(1 − ρ²)."""
+    rho = tie.correlation
     ends = [rho * side for side in (other.marks[:-1], other.marks[1:])]
     low, high = np.minimum(*ends)[None, :], np.maximum(*ends)[None, :]
-    shrink = (1 - rho) * (1 + rho)
-    low = (low - rho * rho * own.marks[1:, None]) / shrink
-    high = (high - rho * rho * own.marks[:-1, None]) / shrink
+    shrink, moved = (1 - rho) * (1 + rho), tie.first - rho * tie.second
+    low = (low - rho * rho * own.marks[1:, None] + moved) / shrink
+    high = (high - rho * rho * own.marks[:-1, None] + moved) / shrink
     least, most = (rise[:, None] for rise in own.rises)
     slow = own.slopes[0][:, None] + low * np.where(low < 0, most, least)
     fast = own.slopes[1][:, None] + high * np.where(high > 0, most, least)
     return slow, fast
 
 
-def _log_density(first: _Side, second: _Side, rho: float) -> Floats:
+def _log_density(first: _Side, second: _Side, tie: Tie) -> Floats:
     """Return the log density in the middle of each rectangle."""
-    z, w = first.middle[:, None], second.middle[None, :]
+    rho = tie.correlation
+    z, w = (first.middle - tie.first)[:, None], (second.middle - tie.second)[None, :]
     shrink = (1 - rho) * (1 + rho)
-    tie = (2 * rho * z * w - rho * rho * (z * z + w * w)) / (2 * shrink) - math.log(shrink) / 2
-    return first.density[:, None] + second.density[None, :] + tie
+    tied = (2 * rho * z * w - rho * rho * (z * z + w * w)) / (2 * shrink) - math.log(shrink) / 2
+    moved = tie.first * (z + tie.first / 2) + tie.second * (w + tie.second / 2)
+    return first.density[:, None] + second.density[None, :] + tied + moved
 
 
 def normal_below(h: Floats, k: Floats, rho: float) -> Floats:

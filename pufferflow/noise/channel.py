@@ -293,6 +293,8 @@ class Channel(InNotebooks, HelpfulAttributes):
     name: str
     family: "Callable[[float], Channel] | None" = field(compare=False)
     """The channels of the same kind for any ε; None where there are none."""
+    tied: "tuple[Channel, ...]" = field(compare=False)
+    """The channels whose randomness it ties, in the order of its outputs; none where it is one release."""
 
     def __init__(  # noqa: PLR0913 - the table, and what kind of channel it is
         self,
@@ -303,6 +305,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         *,
         name: str = "",
         family: "Callable[[float], Channel] | None" = None,
+        tied: "Sequence[Channel]" = (),
     ) -> None:
         columns = () if reads is None else columns_of(reads)
         points = unwrapped(read_inputs(inputs, len(columns) or 1))
@@ -326,6 +329,7 @@ class Channel(InNotebooks, HelpfulAttributes):
             probabilities=rows,
             name=name,
             family=family,
+            tied=tuple(tied),
         )
 
     @classmethod
@@ -518,7 +522,7 @@ class Channel(InNotebooks, HelpfulAttributes):
         return Drawn(tuple(self.sample(given, rng)), rng is None)
 
     def to_json(self) -> str:
-        """Return the channel as JSON text; `from_json` restores all of it except `at`, the way to another ε."""
+        """Return the channel as JSON text; `from_json` restores all of it except `at` and `tied`."""
         rows = [[str(one) for one in row] for row in self.probabilities]
         stored = {
             "reads": self.reads,

@@ -9,7 +9,7 @@ from confounded import channel, kept_bit
 from scipy.stats import multivariate_normal, norm
 
 import pufferflow as pf
-from pufferflow.confounding import cost, gaussian_copula
+from pufferflow.confounding import CopulaBySecret, cost, gaussian_copula
 from pufferflow.confounding.copula import effective_correlation
 
 TABLE_8 = {
@@ -107,6 +107,37 @@ def test_proposition_3_fails_under_confounding():
     added = losses(table, [first, second]) + np.log((rows / product)[0] / (rows / product)[1])
     true = losses(table, [gaussian_copula(first, second, 0.5)])
     assert np.abs(true - added).max() > 0.01
+
+
+def test_equation_12_counts_the_data_twice():
+    """With the copula of the pair's outputs, eq. 11 and 12 count the data within the pair twice."""
+    table = pf.Table(
+        {"s": [0, 0, 1, 1], "x": [0, 1, 0, 1], "probability": [0.35, 0.15, 0.15, 0.35]}
+    )
+    first, second, third = kept_bit("x", 0.9), kept_bit("x", 0.8), kept_bit("x", 0.7)
+    tied = gaussian_copula(first, second, 0.5)
+    own = np.add.outer(losses(table, [first]), losses(table, [second])).ravel()
+    within = np.repeat(losses(table, [tied]) - own, 2)
+    true, untied = losses(table, [tied, third]), losses(table, [first, second, third])
+    assert np.abs(untied + within - true).max() > 0.1
+    split = cost(table, [tied, third]).dependence.worst
+    assert split.total == pytest.approx(true.max(), abs=1e-12)
+    at = int(true.argmax())
+    assert split.dependence_of_noise == pytest.approx(true[at] - untied[at], abs=1e-12)
+
+
+def test_the_papers_sampling_is_a_copula_with_means():
+    """DCP's z₁ and ẑ₂, mapped by one distribution function for all secrets, are such a copula."""
+    eta, rho, variance = 0.4, 0.5, 4.0
+    spread = math.sqrt(rho**2 * variance + 1 - rho**2)
+    scales = np.array([math.sqrt(variance), spread])
+    mix = np.array([[math.sqrt(variance), 0.0], [rho * math.sqrt(variance), math.sqrt(1 - rho**2)]])
+    covariance = (mix @ mix.T) / np.outer(scales, scales)
+    tie = CopulaBySecret(
+        "s", effective_correlation(rho, variance), means={0: 0.0, 1: eta / math.sqrt(variance)}
+    ).tie(1)
+    assert covariance == pytest.approx(np.array([[1, tie.correlation], [tie.correlation, 1]]))
+    assert (tie.first, tie.second) == pytest.approx((eta / scales[0], rho * eta / scales[1]))
 
 
 def _effective_laws(table, first, second):

@@ -156,8 +156,8 @@ def test_what_mathematics_does_not_give():
             "published",
         ),
         (
-            lambda: cost(THREE, [FIRST, Additive("x", pf.Laplace(1.0))]).dependence,
-            "as_if_independent",
+            lambda: cost(THREE, [FIRST, Additive("x", pf.Laplace(1.0))]).dependence.worst,
+            "dependence.average",
         ),
     ]:
         with pytest.raises(pf.Refused) as error:
