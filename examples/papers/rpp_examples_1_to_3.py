@@ -124,7 +124,7 @@ def example_3() -> list[Row]:
 def draw(figure: Any) -> None:
     """Draw Example 1's losses against the correlation, and Example 2's distance against δ."""
     left, right = figure.subplots(1, 2)
-    correlations = np.linspace(-0.95, 0.95, 39)
+    correlations = np.sort([*np.linspace(-0.95, 0.95, 39), 1e-3])
     for label, bound in (("GWM", pf.GWM()), ("DAGWM", pf.DAGWM()), ("true loss", pf.Exact())):
         left.plot(correlations, [loss(rho, bound) for rho in correlations], label=label)
     positive = correlations[correlations > -1 / 3]
@@ -143,6 +143,7 @@ def draw(figure: Any) -> None:
         ylabel="Δ_G,δ",
         xscale="log",
         yscale="symlog",
+        ylim=(-0.1, 100),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from side_by_side import Row, number, save_picture, show
+from side_by_side import Row, save_picture, show
 
 import pufferflow as pf
 
@@ -88,9 +88,12 @@ def losses_of(prior: pf.GaussianPrior, steps: int) -> dict[str, float]:
 def rows(title: str) -> list[Row]:
     """Return the losses of a figure's curves, each beside the formula's."""
     return [
-        Row(f"{name}, T = {steps}", number(printed(steps, curve)), number(ours(steps, curve)))
+        Row(
+            name,
+            ", ".join(f"{printed(steps, curve):.4g}" for steps in SHOWN),
+            ", ".join(f"{ours(steps, curve):.4g}" for steps in SHOWN),
+        )
         for name, curve in FIGURES[title].items()
-        for steps in SHOWN
     ]
 
 
@@ -98,9 +101,8 @@ def worst_rows(of_data: dict[int, dict[str, float]]) -> list[Row]:
     """Return the loss of the row that loses most."""
     why = "Proposition F.2 is about the first row; this is the worst one"
     return [
-        Row(f"{name}, T = {steps}", "not given", number(of_data[steps][name]), why)
+        Row(name, "–", ", ".join(f"{of_data[steps][name]:.4g}" for steps in SHOWN), why)
         for name in of_data[STEPS[0]]
-        for steps in SHOWN
     ]
 
 
@@ -118,15 +120,16 @@ def draw(figure: Any, of_data: dict[int, dict[str, float]]) -> None:
     panels[2].set(title="AR(1) fitted to a reference, worst row")
     for axes in panels:
         axes.set(xlabel="iterations", xscale="log", yscale="log")
+        axes.minorticks_off()
         axes.legend(fontsize=8)
 
 
 def main() -> None:
     """Print the losses beside the formula's, and draw all curves."""
     for title in FIGURES:
-        show(f"{title}: formula beside the library", rows(title))
+        show(f"{title}: formula and library, T = 1, 10, 100", rows(title))
     of_data = {steps: losses_of(fitted(), steps) for steps in STEPS}
-    show("The worst row, for the correlation of fitted data", worst_rows(of_data))
+    show("The worst row, for the correlation of fitted data, T = 1, 10, 100", worst_rows(of_data))
     save_picture(lambda figure: draw(figure, of_data), "rpp_figures_5_and_6.svg", (12, 4))
 
 
