@@ -1,9 +1,10 @@
-"""A counterexample to "α-Wasserstein Mechanism for Rényi Pufferfish Privacy" (arXiv 2605.05723), as its abstract states it.
+"""A counterexample to the abstract of "α-Wasserstein Mechanism for Rényi Pufferfish Privacy" (arXiv 2605.05723).
 
 The abstract says that the scale of noise can be calibrated by an upper bound on W_α alone. We had the abstract only. A
 small mass p far away at M moves little on average: W_α stays the same if p = (W/M)^α, while the Rényi loss of order α
-grows with M without limit (M64). So no function of W_α and the scale bounds the loss. A bound that also has the range,
-or DAGWM's mean of the loss over a coupling, may hold. Run it as `python examples/papers/alpha_wasserstein.py [FILE.svg]`.
+grows with M without limit. So no function of W_α and the scale bounds the loss. A bound that also has the
+range, or DAGWM's mean of the loss over a coupling, may hold.
+Run it as `python examples/papers/alpha_wasserstein.py [FILE.svg]`.
 """
 
 from typing import Any
@@ -43,7 +44,7 @@ def rows() -> list[Row]:
                     f"{name}, mass at {place:g}, W₂ = {distance:.3g}",
                     f"a function of W₂; {formula} = {by_distance:.4g}",
                     f"true loss {number(exact)}",
-                    f"no function of W₂ alone bounds it (M64); DAGWM: {number(mean)}",
+                    f"no function of W₂ alone bounds it; DAGWM: {number(mean)}",
                 )
             )
     return found

@@ -1,8 +1,8 @@
-"""Laplace scales of "Noise Reduction for Pufferfish Privacy" (arXiv 2601.06385) beside those of this library, at ε = 0.1.
+"""Laplace scales of "Noise Reduction for Pufferfish Privacy" (arXiv 2601.06385) beside ours, at ε = 0.1.
 
 We had the abstract and the scales that a public list of results names: 3.39 for Student, 10 for Census Income. Which
 columns were published and protected there is not known to us; here they are those of RPP's Table 1. A scale of the
-paper's method is read as M64 (b) reads it: a coupling with E[e^{|x − x'|/b} | x'] ≤ e^ε for all x', both ways. The
+paper's method is read as: a coupling with E[e^{|x − x'|/b} | x'] ≤ e^ε for all x', both ways. The
 library's `pf.Kantorovich` is a bound of that kind. Run it as `python examples/papers/noise_reduction.py [FILE.svg]`.
 """
 

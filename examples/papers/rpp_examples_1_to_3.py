@@ -1,8 +1,8 @@
 """Examples 1, 2 and 3 of "Rényi Pufferfish Privacy": data sets of two rows, on which the paper compares its mechanisms.
 
-Example 1 counts two correlated rows, Example 2 averages two salaries of which one may be rare, Example 3 sums two values
-with ranges of their own. Run it as `python examples/papers/rpp_examples_1_to_3.py [FILE.svg]`; without matplotlib
-(`pip install ".[report]"`) it prints the tables alone.
+Example 1 counts two correlated rows, Example 2 averages two salaries of which one may be rare, Example 3 sums two
+values with ranges of their own. Run it as `python examples/papers/rpp_examples_1_to_3.py [FILE.svg]`; without
+matplotlib (`pip install ".[report]"`) it prints the tables alone.
 """
 
 import math

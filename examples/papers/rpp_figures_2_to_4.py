@@ -1,7 +1,7 @@
 """Figures 2, 3 and 4 of "Rényi Pufferfish Privacy": the law of the published value given the sensitive attribute.
 
-The paper draws histograms and prints no numbers. Here are the three tables behind its Table 1, with the farthest pair of
-secrets and how far the value moves between them. Run it as
+The paper draws histograms and prints no numbers. Here are the three tables behind its Table 1, with the farthest pair
+of secrets and how far the value moves between them. Run it as
 `python examples/papers/rpp_figures_2_to_4.py [FILE.svg] [FOLDER]`; with a folder the tables are counted anew.
 """
 

@@ -1,4 +1,4 @@
-"""Table 1 of "Rényi Pufferfish Privacy": how far a value moves if a sensitive attribute changes, in three public tables.
+"""Table 1 of "Rényi Pufferfish Privacy": how far a value moves if a sensitive attribute changes, in three tables.
 
 The attribute is the secret, one value of the row is published, and the adversary knows both columns' joint law. Heart's
 printed movement is too small. The loss of noise that follows it is shown for a range of ε. Run it as
@@ -56,7 +56,7 @@ def movements(name: str) -> list[Row]:
 
 
 def protection() -> list[Row]:
-    """Return what the printed noise for Heart promises, and what it loses."""
+    """Return what the printed noise for Heart should keep, and what it loses."""
     rows = [Row("heart: Laplace scale, ε = 1", "8", f"{movement('heart', math.inf):g}", "Δ_G / ε")]
     for epsilon in (1.0, 8.0):
         proven, exact = (loss(epsilon, 8.0, bound) for bound in (pf.GWM(), pf.Exact()))
@@ -66,7 +66,7 @@ def protection() -> list[Row]:
                 f"heart: loss proven for {noise}",
                 f"{epsilon:g}",
                 number(proven),
-                "13/8 times the promise, by the paper's own theorem",
+                "13/8 times ε, by the paper's own theorem",
             )
         )
         rows.append(
@@ -74,9 +74,9 @@ def protection() -> list[Row]:
                 f"heart: true loss of {noise}",
                 f"{epsilon:g}",
                 number(exact),
-                "below the promise: the adversary is unsure of the age as well"
+                "below ε: the adversary is unsure of the age as well"
                 if exact <= epsilon
-                else "above the promise: the release is not private enough",
+                else "above ε: the release is not private enough",
             )
         )
     rows.append(
@@ -100,7 +100,7 @@ def broken() -> float:
 
 
 def draw(figure: Any) -> None:
-    """Draw the movements of all tables, and Heart's loss against the promise."""
+    """Draw the movements of all tables, and Heart's loss against ε."""
     left, right = figure.subplots(1, 2)
     places = np.arange(len(PRINTED))
     here = [(movement(name, math.inf), movement(name, 2)) for name in PRINTED]
@@ -117,7 +117,7 @@ def draw(figure: Any) -> None:
     left.set_xticks(places + 0.3, [TITLES[name].replace(": ", "\n") for name in PRINTED])
     left.set(title="Table 1: how far the value moves", ylabel="distance")
     left.legend()
-    right.plot(EPSILONS, EPSILONS, color="black", linestyle="--", label="promised: ε")
+    right.plot(EPSILONS, EPSILONS, color="black", linestyle="--", label="guaranteed: ε")
     for label, moved, bound, colour in (
         ("printed noise 8/ε, proven", 8.0, pf.GWM(), "lightcoral"),
         ("printed noise 8/ε, true loss", 8.0, pf.Exact(), "tab:red"),
@@ -125,7 +125,7 @@ def draw(figure: Any) -> None:
     ):
         losses = [loss(epsilon, moved, bound) for epsilon in EPSILONS]
         right.plot(EPSILONS, losses, label=label, color=colour, marker=".")
-    right.set(title="Heart: loss of one answer", xlabel="promised ε", ylabel="loss")
+    right.set(title="Heart: loss of one answer", xlabel="ε", ylabel="loss")
     right.legend()
 
 

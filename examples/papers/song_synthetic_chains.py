@@ -1,13 +1,13 @@
-"""The synthetic chains of "Pufferfish Privacy Mechanisms for Correlated Data" (Song, Wang and Chaudhuri 2017, Figure 4).
+"""Figure 4 of "Pufferfish Privacy Mechanisms for Correlated Data" (Song, Wang and Chaudhuri 2017): synthetic chains.
 
 A person's 100 states, 0 or 1, form a Markov chain whose probabilities to stay lie in [α, 1 − α]. The share of ones is
-published with Laplace noise, so the mean error is the scale. The paper draws it against α for ε = 0.2, 1 and 5, and its
-caption gives the errors of group privacy; we had no text of the paper at hand, and the caption is quoted from memory.
+published with Laplace noise, so the mean error is the scale. The paper draws it against α for ε = 0.2, 1 and 5. Its
+text was not at hand: the errors of group privacy are those that its caption is known for, not checked against it.
 
-Quilts are those of the worst chain of a grid, as published. Messages (M20) have the same grid, or the whole class. GK16 is
-the bound of Ghosh and Kleinberg (2016), as we read it: Σ (I − Γ)^(−1) over a row. Γ has half the largest log ratio of a
-row's conditional laws if one neighbour changes, and the bound needs a spectral norm below 1. Chains start from their
-stationary law. Run it as `python examples/papers/song_synthetic_chains.py [FILE.svg]`.
+Quilts are those of the worst of the class's four corners; of nine chains on a grid none needs more. Messages (M20) have
+the same corners, or the whole class. GK16 is the bound of Ghosh and Kleinberg (2016), as we read it: Σ (I − Γ)^(−1) over a row. Γ has half the largest log
+ratio of a row's conditional laws if one neighbour changes, and the bound needs a spectral norm below 1. Chains start
+from their stationary law. Run it as `python examples/papers/song_synthetic_chains.py [FILE.svg]`.
 """
 
 import itertools
@@ -39,7 +39,7 @@ LINES = {
     "approximate quilt": DRAWN,
     "quilt": DRAWN,
     "W_∞": ("–", "Laplace noise for how far the count moves"),
-    "messages": ("–", "ours, on the same grid of chains"),
+    "messages": ("–", "ours, on the same four chains"),
     "whole class": ("–", "ours; transitions may also change from step to step"),
     "least": ("–", "the true loss of the chain that needs most"),
 }
@@ -51,20 +51,20 @@ def scenario(prior: pf.Prior) -> pf.Scenario:
 
 
 def kernels(alpha: float) -> Iterator[np.ndarray]:
-    """Yield the transitions of a grid of chains; its corners are the worst ones."""
-    for stay_0, stay_1 in itertools.product(np.linspace(alpha, 1 - alpha, 3), repeat=2):
+    """Yield the transitions of the four corners of the class, among which the worst chain is."""
+    for stay_0, stay_1 in itertools.product((alpha, 1 - alpha), repeat=2):
         yield np.array([[stay_0, 1 - stay_0], [1 - stay_1, stay_1]])
 
 
 @cache
 def laws(alpha: float) -> list[pf.Laws]:
-    """Return the laws of the number of ones, for each chain of the grid."""
+    """Return the laws of the number of ones, for each corner."""
     count = pf.Statistic.total(ROWS)
     return [pf.laws(scenario(pf.MarkovChain(kernel)), count) for kernel in kernels(alpha)]
 
 
-def on_grid(alpha: float, epsilon: float, bound: pf.Bound) -> float:
-    """Return the scale that the worst chain of the grid needs by a bound."""
+def at_corners(alpha: float, epsilon: float, bound: pf.Bound) -> float:
+    """Return the scale that the worst corner needs by a bound."""
     privacy = pf.Pure(epsilon)
     return max(pf.calibrate(one, privacy, bound=bound).noise.scale for one in laws(alpha))
 
@@ -123,7 +123,7 @@ def scale(line: str, alpha: float, epsilon: float) -> float:
         return pf.calibrate(class_laws(alpha), pf.Pure(epsilon)).noise.scale
     if line == "least":
         return pf.calibrate(laws(alpha)[-1], pf.Pure(epsilon), bound=pf.Exact()).noise.scale
-    return on_grid(alpha, epsilon, BOUNDS[line])
+    return at_corners(alpha, epsilon, BOUNDS[line])
 
 
 def error(line: str, alpha: float, epsilon: float) -> float:

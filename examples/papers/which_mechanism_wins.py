@@ -3,9 +3,10 @@
 The rows are RPP's examples and its Table 1, a pair with an outlier, Song's chain, TV's count and GRAN's hospitals. The
 confounded releases of DCP are channels, to which no noise is added: `pf.confounding.design` finds theirs. Noises of
 different families are compared by half the width of their 95 % interval. At a Rényi loss GAWM has no place, for it
-needs a δ; so there are two promises. The bound by exact laws wins where it can, and breaks first if the prior is wrong.
-For one plan, `plan.compare()` lists the same bounds, but for those that take long. Plans here have `row_privacy=False`,
-so that no noise is kept for adversaries who know all other rows. "Group" moves all rows that the prior ties.
+needs a δ; so there are two guarantees. The bound by exact laws wins where it can, and is first to fail if the prior is
+wrong. For one plan, `plan.compare()` lists the same bounds, but for those that take long. Plans here have
+`row_privacy=False`, so that no noise is kept for adversaries who know all other rows. "Group" moves all rows that the
+prior ties.
 
 Run it as `python examples/papers/which_mechanism_wins.py [FILE.svg] [FOLDER]`.
 """
@@ -24,7 +25,7 @@ from side_by_side.tables import SECRETS, VALUES, counts_of, prior_of
 
 import pufferflow as pf
 
-PROMISES = {"Rényi (2, 1)": pf.Renyi(2, 1.0), "(1, 0.01)": pf.Approx(1.0, 0.01)}
+GUARANTEES = {"Rényi (2, 1)": pf.Renyi(2, 1.0), "(1, 0.01)": pf.Approx(1.0, 0.01)}
 NOISES = {
     "Laplace": pf.Laplace,
     "Gaussian": pf.Gaussian,
@@ -124,66 +125,68 @@ EXAMPLES: dict[str, Callable[[], pf.Batch]] = {
 }
 
 
-def bounds_for(noise: str, promise: str) -> dict[str, pf.Bound]:
+def bounds_for(noise: str, guarantee: str) -> dict[str, pf.Bound]:
     """Return the bounds to try; integrals of Cauchy noise over many values take long, and are left out."""
     found: dict[str, pf.Bound] = {"GWM": pf.GWM(), "DAGWM": pf.DAGWM(), "group": pf.Group()}
-    if promise == "(1, 0.01)":
+    if guarantee == "(1, 0.01)":
         found["GAWM"] = pf.GAWM(0.01 if noise == "Laplace" else 0.005)
     return found if noise == "Cauchy" else found | {"Exact": pf.Exact()}
 
 
 @cache
-def widths(example: str, promise: str) -> dict[tuple[str, str], float]:
+def widths(example: str, guarantee: str) -> dict[tuple[str, str], float]:
     """Return half the width of the 95 % interval, for each bound and noise."""
     found = {}
     for noise, family in NOISES.items():
-        batch, privacy = EXAMPLES[example](), PROMISES[promise]
-        for name, bound in bounds_for(noise, promise).items():
+        batch, privacy = EXAMPLES[example](), GUARANTEES[guarantee]
+        for name, bound in bounds_for(noise, guarantee).items():
             plan = batch.plan(privacy, noise=family, bound=bound, row_privacy=False)
             chosen = plan.summary().row(0, named=True)
             found[name, noise] = chosen["interval_95"]
     return found
 
 
-def best(example: str, promise: str, bound: str) -> tuple[float, str]:
+def best(example: str, guarantee: str, bound: str) -> tuple[float, str]:
     """Return the least width of a bound, and its noise."""
     own = [
-        (width, noise) for (name, noise), width in widths(example, promise).items() if name == bound
+        (width, noise)
+        for (name, noise), width in widths(example, guarantee).items()
+        if name == bound
     ]
     return min(own, default=(math.inf, ""))
 
 
-def row(example: str, promise: str) -> Row:
+def row(example: str, guarantee: str) -> Row:
     """Return who wins among the bounds but `Exact`, beside what the paper says."""
-    found = {name: best(example, promise, name) for name in ("GWM", "GAWM", "DAGWM", "group")}
+    found = {name: best(example, guarantee, name) for name in ("GWM", "GAWM", "DAGWM", "group")}
     least, noise = min(found.values())
     names = [name for name, (width, _) in found.items() if width <= least * (1 + 1e-6)]
-    exact, whole = best(example, promise, "Exact")[0], found["group"][0]
+    exact, whole = best(example, guarantee, "Exact")[0], found["group"][0]
     known = "" if exact == math.inf else f"; Exact {exact:.4g}"
     shown = f"{' = '.join(names)}, {noise}: {least:.4g}"
     return Row(example, SAYS.get(example, "–"), shown, f"group privacy {whole:.4g}{known}")
 
 
-def show_all(promise: str) -> None:
+def show_all(guarantee: str) -> None:
     """Print the least width for each example and bound."""
-    table = Table("", *BOUNDS, title=f"Half the 95 % interval, {promise}")
+    table = Table("", *BOUNDS, title=f"Half the 95 % interval, {guarantee}")
     for example in EXAMPLES:
-        found = [best(example, promise, bound) for bound in BOUNDS]
+        found = [best(example, guarantee, bound) for bound in BOUNDS]
         cells = ("–" if width == math.inf else f"{width:.4g} {noise}" for width, noise in found)
         table.add_row(example, *cells)
     Console(width=WIDTH).print(table)
 
 
 def draw(figure: Any) -> None:
-    """Draw each bound's width relative to group privacy's, for both promises."""
+    """Draw each bound's width relative to group privacy's, for both guarantees."""
     panels = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(EXAMPLES))
-    for axes, promise in zip(panels, PROMISES, strict=True):
-        whole = np.array([best(one, promise, "group")[0] for one in EXAMPLES])
+    for axes, guarantee in zip(panels, GUARANTEES, strict=True):
+        whole = np.array([best(one, guarantee, "group")[0] for one in EXAMPLES])
         for bound, marker in zip(BOUNDS, "os^*|", strict=True):
-            own = np.array([best(one, promise, bound)[0] for one in EXAMPLES])
+            own = np.array([best(one, guarantee, bound)[0] for one in EXAMPLES])
             axes.plot(own / whole, places, marker, label=bound, markersize=7)
-        axes.set(title=promise, xlabel="width of the noise, group privacy = 1", xscale="log")
+        axes.set(title=guarantee, xlabel="width of the noise, group privacy = 1", xscale="log")
         axes.grid(axis="y", alpha=0.3)
     panels[0].set_yticks(places, list(EXAMPLES))
     panels[0].invert_yaxis()
@@ -192,9 +195,9 @@ def draw(figure: Any) -> None:
 
 def main() -> None:
     """Print which mechanism wins where, and draw it."""
-    for promise in PROMISES:
-        show_all(promise)
-        show(f"Who wins, {promise}", [row(example, promise) for example in EXAMPLES])
+    for guarantee in GUARANTEES:
+        show_all(guarantee)
+        show(f"Who wins, {guarantee}", [row(example, guarantee) for example in EXAMPLES])
     save_picture(draw, "which_mechanism_wins.svg", (11, 4.5))
 
 

@@ -1,6 +1,5 @@
 """The page about papers has what the scripts give."""
 
-import os
 import sys
 
 import pytest
@@ -24,7 +23,7 @@ def test_the_page_has_what_the_scripts_print(name, tmp_path, monkeypatch):
     monkeypatch.delenv("PUFFERFLOW_TABLES", raising=False)
     tables = pages.run_script(name, tmp_path)
     assert pages.with_rows(PAGE, name, pages.in_markdown(tables)) == PAGE
-    assert os.path.getsize(tmp_path / f"{name}.svg") < 60_000
+    assert (tmp_path / f"{name}.svg").stat().st_size < 60_000
 
 
 def test_every_script_with_rows_has_its_picture():

@@ -6,7 +6,7 @@ import io
 import re
 import runpy
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -39,7 +39,7 @@ def run_script(name: str, folder: Path | None = None) -> Tables:
 
 
 @contextlib.contextmanager
-def on_path(folder: Path):
+def on_path(folder: Path) -> Iterator[None]:
     """Let modules of a folder be imported."""
     sys.path.insert(0, str(folder))
     try:
