@@ -5,9 +5,11 @@ published with Laplace noise, so the mean error is the scale. The paper draws it
 text was not at hand: the errors of group privacy are those that its caption is known for, not checked against it.
 
 Quilts are those of the worst of the class's four corners; of nine chains on a grid none needs more. Messages (M20) have
-the same corners, or the whole class. GK16 is the bound of Ghosh and Kleinberg (2016), as we read it: Σ (I − Γ)^(−1) over a row. Γ has half the largest log
-ratio of a row's conditional laws if one neighbour changes, and the bound needs a spectral norm below 1. Chains start
-from their stationary law. Run it as `python examples/papers/song_synthetic_chains.py [FILE.svg]`.
+the same corners, or the whole class. GK16 is the bound of Ghosh and Kleinberg (2016), as we read it: Σ (I − Γ)^(−1)
+over a row. Γ has half the largest log ratio of a row's conditional laws if one neighbour changes, and the bound needs a
+spectral norm below 1. Chains start from their stationary law.
+
+Run it as `python examples/papers/song_synthetic_chains.py [FILE.svg]`.
 """
 
 import itertools
