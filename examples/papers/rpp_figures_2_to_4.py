@@ -34,7 +34,7 @@ def rows() -> list[Row]:
             for secret, law in laws_of(name).items()
         )
         pair, distance = farthest(name)
-        found.append(Row(f"{figure}: means", "a picture", means, "drawn, not printed"))
+        found.append(Row(f"{figure}: means", "drawn", means, "a picture has no numbers"))
         between = f"{distance:g}, {pair.secrets[0]} to {pair.secrets[1]}"
         found.append(Row(f"{figure}: farthest pair", "drawn", between, AS_TABLE_1))
     return found
