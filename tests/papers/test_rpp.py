@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import runpy
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,7 @@ import pufferflow as pf
 OUTLIER = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
 TABLE_1 = {"student": 1.2277320, "heart": 4.2091985, "adult": 0.2246201}
 REFERENCE = Path(__file__).parents[1] / "reference" / "table1_counts.json"
+TABLES = Path(__file__).parents[2] / "examples" / "papers" / "side_by_side" / "tables.py"
 
 
 def pairs_of(name):
@@ -103,6 +105,17 @@ def test_remark_4_4_distribution_privacy():
     frame = pl.DataFrame({"group": [0] * 20, "on": [0, 1] * 10})
     plan = pf.protect(frame, scenario).private_sum("on").plan(pf.Pure(1.0), bound=pf.GWM())
     assert plan.summary()["scale"].to_list() == pytest.approx([15.0])
+
+
+def test_the_scripts_have_the_counts_of_the_tables():
+    """Counts that are embedded in the scripts are those of the reference."""
+    tables = runpy.run_path(str(TABLES))["COUNTS"]
+    read = json.loads(REFERENCE.read_text(encoding="utf-8"))
+    embedded = {
+        name: {str(s): {str(v): n for v, n in one.items()} for s, one in counts.items()}
+        for name, counts in tables.items()
+    }
+    assert embedded == read
 
 
 @pytest.mark.parametrize(("name", "scale"), TABLE_1.items())
