@@ -13,7 +13,7 @@ AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 # Compiled modules are kept, whatever the shell says: tests start hundreds of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow nightly mutants check format lint types imports map words bench docs pictures axe system constraints clean
+.PHONY: help demo test slow nightly mutants check format lint types imports map words bench docs pictures papers axe system constraints clean
 
 help:
 	@echo "make demo     run the main job (installs the core alone)"
@@ -24,6 +24,7 @@ help:
 	@echo "make map      draw docs/map.md, and the tables of the API pages"
 	@echo "make bench    run the benchmarks     make docs    build the documentation into site/"
 	@echo "make pictures draw the pictures of the documentation"
+	@echo "make papers   run the scripts about papers, and draw and write what their page shows"
 	@echo "make clean    remove what was made, .venv included"
 
 # The core alone, which is all that the demo needs. Modules are compiled as they are used: a third of them is.
@@ -94,6 +95,10 @@ bench: $(STAMP)
 # Every picture of the documentation, drawn anew from what the library computes.
 pictures: $(STAMP)
 	$(BIN)/python docs/pictures/draw.py
+
+# The pictures and tables of docs/evidence/papers.md; the scripts take some minutes.
+papers: $(STAMP)
+	$(BIN)/python examples/papers/side_by_side
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -8,20 +8,18 @@ is fitted to a public reference. Run it as `python examples/papers/rpp_figures_5
 without matplotlib (`pip install ".[report]"`) it prints the tables alone.
 """
 
-import sys
 from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
-from rich.console import Console
-from rich.table import Table
+from side_by_side import Row, save_picture, show
 
 import pufferflow as pf
 
 ALPHA = pf.Renyi.of(alpha=2)
 STEPS = [1, 2, 5, 10, 20, 50, 100]
+SHOWN = [1, 10, 100]
 Correlations = Callable[[np.ndarray], np.ndarray]
 FIGURES: dict[str, dict[str, Correlations]] = {
     "Figure 5": {
@@ -82,57 +80,57 @@ def losses_of(prior: pf.GaussianPrior, steps: int) -> dict[str, float]:
     group = pf.learning.iteration_loss(batches.iteration, batches.all_rows(1.0), ALPHA)
     return {
         "rows independent": alone.value,
-        f"{prior.covariance!r}": found.value,
+        "as fitted": found.value,
         "group": group.value,
     }
 
 
-def main() -> None:
-    """Print the losses beside the formula's, and draw all curves."""
-    for title, curves in FIGURES.items():
-        table = Table("", *(f"T = {steps}" for steps in STEPS), title=f"{title}: formula / here")
-        for name, correlations in curves.items():
-            pairs = [(printed(steps, correlations), ours(steps, correlations)) for steps in STEPS]
-            table.add_row(name, *(f"{theirs:.4g} / {here:.4g}" for theirs, here in pairs))
-        Console(width=120).print(table)
-    prior = fitted()
-    of_data = {steps: losses_of(prior, steps) for steps in STEPS}
-    table = Table(
-        "",
-        *(f"T = {steps}" for steps in STEPS),
-        title="The worst row, for the correlation of this data",
-    )
-    for name in of_data[STEPS[0]]:
-        table.add_row(name, *(f"{of_data[steps][name]:.4g}" for steps in STEPS))
-    Console(width=120).print(table)
-    if find_spec("matplotlib") is None:
-        print('For the picture: pip install ".[report]"')
-        return
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else "rpp_figures_5_and_6.svg")
-    draw(of_data, path)
-    print(f"The picture is in {path}.")
-
-
-def draw(of_data: dict[int, dict[str, float]], path: Path) -> None:
-    """Draw the loss against the number of iterations."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    from matplotlib import pyplot as plt
-
-    figure, panels = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
-    for axes, (title, curves) in zip(panels, FIGURES.items(), strict=False):
-        for name, correlations in curves.items():
-            axes.plot(STEPS, [ours(steps, correlations) for steps in STEPS], label=name)
-        axes.set(
-            title=title, xlabel="iterations", ylabel="Rényi loss, α = 2", xscale="log", yscale="log"
+def rows(title: str) -> list[Row]:
+    """Return the losses of a figure's curves, each beside the formula's."""
+    return [
+        Row(
+            name,
+            ", ".join(f"{printed(steps, curve):.4g}" for steps in SHOWN),
+            ", ".join(f"{ours(steps, curve):.4g}" for steps in SHOWN),
         )
-        axes.legend()
+        for name, curve in FIGURES[title].items()
+    ]
+
+
+def worst_rows(of_data: dict[int, dict[str, float]]) -> list[Row]:
+    """Return the loss of the row that loses most."""
+    why = "Proposition F.2 is about the first row; this is the worst one"
+    return [
+        Row(name, "–", ", ".join(f"{of_data[steps][name]:.4g}" for steps in SHOWN), why)
+        for name in of_data[STEPS[0]]
+    ]
+
+
+def draw(figure: Any, of_data: dict[int, dict[str, float]]) -> None:
+    """Draw the loss against the number of iterations."""
+    panels = figure.subplots(1, 3)
+    for axes, (title, curves) in zip(panels, FIGURES.items(), strict=False):
+        for name, curve in curves.items():
+            (line,) = axes.plot(STEPS, [ours(steps, curve) for steps in STEPS], label=name)
+            dots = [printed(steps, curve) for steps in STEPS]
+            axes.plot(STEPS, dots, ".", color=line.get_color())
+        axes.set(title=f"{title} (dots: the formula)", ylabel="Rényi loss, α = 2")
     for name in of_data[STEPS[0]]:
         panels[2].plot(STEPS, [of_data[steps][name] for steps in STEPS], label=name)
-    panels[2].set(title="this data, worst row", xlabel="iterations", xscale="log", yscale="log")
-    panels[2].legend()
-    figure.savefig(path)
+    panels[2].set(title="AR(1) fitted to a reference, worst row")
+    for axes in panels:
+        axes.set(xlabel="iterations", xscale="log", yscale="log")
+        axes.minorticks_off()
+        axes.legend(fontsize=8)
+
+
+def main() -> None:
+    """Print the losses beside the formula's, and draw all curves."""
+    for title in FIGURES:
+        show(f"{title}: formula and library, T = 1, 10, 100", rows(title))
+    of_data = {steps: losses_of(fitted(), steps) for steps in STEPS}
+    show("The worst row, for the correlation of fitted data, T = 1, 10, 100", worst_rows(of_data))
+    save_picture(lambda figure: draw(figure, of_data), "rpp_figures_5_and_6.svg", (12, 4))
 
 
 if __name__ == "__main__":

@@ -51,10 +51,11 @@ def save_picture(
     import matplotlib as mpl
 
     mpl.use("svg")
+    mpl.rcParams |= {"svg.hashsalt": name, "svg.fonttype": "none"}  # the same bytes, and texts
     from matplotlib import pyplot as plt
 
     path = Path(sys.argv[1] if len(sys.argv) > 1 else name)
     figure = plt.figure(figsize=size, layout="constrained")
     draw(figure)
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
     print(f"The picture is in {path}.")
