@@ -6,7 +6,7 @@ Run it as `python examples/papers/side_by_side [SCRIPT ...]`, or `make papers`. 
 
 import sys
 
-from pages import PAGE, PICTURES, in_markdown, places, run_script, with_rows
+from page_tables import PAGE, PICTURES, in_markdown, places, run_script, with_rows
 
 
 def main() -> None:
