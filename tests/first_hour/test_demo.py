@@ -50,7 +50,7 @@ def test_it_has_a_story(runs):
     )
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
-    assert len(re.findall(r"2026-11-0\d   [\d,]+ ± 313 +\d+ ± 104 +#+", text)) == 7
+    assert len(re.findall(r"2026-11-0\d   -?[\d,]+ ± 313 +-?[\d,]+ ± 104 +#+", text)) == 7
 
 
 def test_a_second_run_returns_the_same_release(runs):
