@@ -83,7 +83,7 @@ def influences(kernel: np.ndarray) -> np.ndarray:
     """Return Γ: half the largest log ratio of a row's law given its neighbours, if one of them changes."""
     inner = kernel[:, None, :] * kernel.T[None, :, :]  # before, after, state
     inner /= inner.sum(axis=2, keepdims=True)
-    weight = stationary(kernel)[:, None] * kernel
+    weight = pf.MarkovChain(kernel).initial_laws[0][:, None] * kernel
     back = (weight / weight.sum(axis=0)).T  # the first row given the second
     gamma = np.zeros((ROWS, ROWS))
     logs = np.log(inner)
@@ -94,12 +94,6 @@ def influences(kernel: np.ndarray) -> np.ndarray:
     gamma[0, 1] = np.abs(np.log(back[0]) - np.log(back[1])).max() / 2
     gamma[-1, -2] = np.abs(np.log(kernel[0]) - np.log(kernel[1])).max() / 2
     return gamma
-
-
-def stationary(kernel: np.ndarray) -> np.ndarray:
-    """Return the stationary law of a chain of two states."""
-    leave = np.array([kernel[0, 1], kernel[1, 0]])
-    return leave[::-1] / leave.sum()
 
 
 @cache

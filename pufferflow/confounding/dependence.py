@@ -111,8 +111,7 @@ class Dependence(InNotebooks):
 
 def independent_pairs(seen: ProjectedTable, releases: Sequence[Release]) -> Pairs:
     """Return the products of the releases' own laws for every ordered pair of secrets, in every table."""
-    noisy = [one for one in releases if is_noisy(one)]
-    if noisy:
+    if any(map(is_noisy, releases)):
         return _independent_noisy(seen, releases)
     own = [_own_laws(seen, cast(Channel | Additive, one)) for one in releases]
     pairs: Pairs = []
@@ -121,10 +120,7 @@ def independent_pairs(seen: ProjectedTable, releases: Sequence[Release]) -> Pair
         for laws in own:
             law, unit = laws[place]
             check_size(joint.size * law.shape[1], f"{joint.shape[1] * law.shape[1]} joint outputs")
-            joint, total = (
-                (joint[:, :, None] * law[:, None, :]).reshape(len(joint), -1),
-                total * unit,
-            )
+            joint, total = _beside(joint, law), total * unit
         pairs += [
             (_labels(seen, pair), ExactPair(joint[pair[0]], joint[pair[1]], total))
             for pair in seen.pairs
@@ -149,10 +145,12 @@ def _independent_noisy(seen: ProjectedTable, releases: Sequence[Release]) -> Pai
     own = [_own_cells(seen, one) for one in releases]
     size = math.prod(len(one.width) for one in own)
     if size > _MOST_CELLS:
-        return _independent_noisy_refused(size)
-    joint = own[0]
-    for one in own[1:]:
-        joint = _product(joint, one)
+        raise Refused(
+            f"The product of the releases' own laws has {size} cells.",
+            allowed=f"at most {_MOST_CELLS} cells; the cost itself may be known all the same",
+            instead="fewer releases with continuous noise, or channels",
+        )
+    joint = reduce(_product, own)
     return [
         (_labels(seen, pair), joint.pair(law[pair[0]], law[pair[1]]))
         for law in joint.laws
@@ -163,10 +161,7 @@ def _independent_noisy(seen: ProjectedTable, releases: Sequence[Release]) -> Pai
 def _product(first: CellLaws, second: CellLaws) -> CellLaws:
     """Return the laws of two outputs that are independent given the secret."""
     width = np.add.outer(first.width, second.width).ravel()
-    laws = [
-        (one[:, :, None] * other[:, None, :]).reshape(len(one), -1)
-        for one, other in zip(first.laws, second.laws, strict=True)
-    ]
+    laws = [_beside(one, other) for one, other in zip(first.laws, second.laws, strict=True)]
     largest, beside = (
         np.max([law.max(axis=0) for law in one.laws], axis=0) for one in (first, second)
     )
@@ -176,23 +171,13 @@ def _product(first: CellLaws, second: CellLaws) -> CellLaws:
     return CellLaws(width, first.off + second.off, first.sharp and second.sharp, blur.ravel(), laws)
 
 
-def _independent_noisy_refused(size: int) -> Pairs:
-    raise Refused(
-        f"The product of the releases' own laws has {size} cells.",
-        allowed=f"at most {_MOST_CELLS} cells; the cost itself may be known all the same",
-        instead="fewer releases with continuous noise, or channels",
-    )
-
-
 def _own_cells(seen: ProjectedTable, release: Release) -> CellLaws:
     if is_noisy(release):
         return noisy_laws(
             seen, Outcomes.of(seen, []), [cast(Additive | CopulaNoise, release)], most=_MOST_OF_ONE
         )
-    laws = [
-        np.array([[one / total for one in row] for row in law.tolist()])
-        for law, total in _own_laws(seen, cast(Channel | Additive, release))
-    ]
+    exact = _own_laws(seen, cast(Channel | Additive, release))
+    laws = [_as_floats(law, total) for law, total in exact]
     zeros = np.zeros(laws[0].shape[1])
     return CellLaws(zeros, 2e-15, True, zeros, laws)
 

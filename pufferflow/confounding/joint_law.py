@@ -293,8 +293,8 @@ def coordinates_of(
     for one in noisy:
         single = single_coordinates(seen, one)
         ties = _ties(seen, one)
-        alike = len({tie.correlation for tie in ties}) == 1
-        if alike and all(isinstance(part.noise, Gaussian) for part in single):
+        one_correlation = len({tie.correlation for tie in ties}) == 1
+        if one_correlation and all(isinstance(part.noise, Gaussian) for part in single):
             answers = [part.answers for part in single]
             bells += _independent(answers, ties) if one.correlation else answers
         elif isinstance(one, CopulaNoise):

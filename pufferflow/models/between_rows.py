@@ -12,9 +12,9 @@ _SCENARIO = 'pf.Scenario(pf.Secret("level", domain=[0, 1]), prior)'
 def between_rows(scenario: Scenario, guarantee: Guarantee) -> Guarantee:
     """Return what a guarantee of a plan or an account says about two rows: X_i = a against X_j = b (M60).
 
-    A scenario hides which of two values the *same* row has. The pairs of different rows follow from
-    that, whatever rows depend on each other and whatever was published. The total of an account may be given as well.
-    An ε becomes at most 2ε. It is less where every possible value has some probability under all priors.
+    A scenario hides which of two values the *same* row has. The pairs of different rows follow from that, whatever rows
+    depend on each other and whatever was published. The total of an account may be given as well. An ε becomes at
+    most 2ε. It is less where every possible value has some probability under all priors.
 
     >>> import pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])

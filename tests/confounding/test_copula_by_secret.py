@@ -10,11 +10,13 @@ from confounded import (
     SECOND,
     THREE,
     channel,
+    deltas_of,
     gaussian_delta,
     hockey_stick,
     matrix,
     random_channel,
     random_table,
+    tied_laws,
 )
 from scipy.special import ndtri
 from scipy.stats import multivariate_normal, norm
@@ -196,27 +198,8 @@ def coarse(monkeypatch):
 
 def noisy_deltas(table, noises, copula, epsilons):
     """δ of tied noises on columns a and b by quadrature, each secret with its own copula."""
-    at = np.linspace(-22, 23, 1000)
-    laws = np.zeros((2, len(at), len(at)))
-    for (s, *answers), mass in zip(
-        list(zip(*table.cells, strict=True)), table.probabilities, strict=True
-    ):
-        rho, a, b = copula.tie(s)
-        moved = [at - own for own in answers]
-        z, w = (
-            np.where(v > 0, -1, 1) * ndtri(n.tail(np.abs(v)))
-            for n, v in zip(noises, moved, strict=True)
-        )
-        first, second = z[:, None] - a, w[None, :] - b
-        bells = (first**2 - 2 * rho * first * second + second**2) / (2 * (1 - rho**2))
-        log = (z**2)[:, None] / 2 + (w**2)[None, :] / 2 - bells - math.log(1 - rho**2) / 2
-        plain = np.add.outer(*(n.logpdf(v) for n, v in zip(noises, moved, strict=True)))
-        laws[s] += mass * np.exp(plain + log)
-    laws /= laws.sum(axis=(1, 2), keepdims=True)
-    return [
-        max(np.clip(laws[i] - math.exp(e) * laws[1 - i], 0, None).sum() for i in (0, 1))
-        for e in epsilons
-    ]
+    laws, _ = tied_laws(table, noises, copula.tie, np.linspace(-22, 23, 1000))
+    return deltas_of(laws, epsilons)
 
 
 @pytest.mark.slow

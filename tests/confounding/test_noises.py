@@ -6,8 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from confounded import THREE, channel, gaussian_delta, random_channel, random_table
-from scipy.special import ndtri
+from confounded import (
+    THREE,
+    channel,
+    deltas_of,
+    gaussian_delta,
+    random_channel,
+    random_table,
+    tied_laws,
+)
 
 import pufferflow as pf
 from pufferflow.confounding import Additive, cost, design, gaussian_copula, tied_channels
@@ -91,25 +98,8 @@ def coarse(monkeypatch):
 
 def tied_deltas(table, noises, rho, epsilons):
     """δ of tied noises on columns a and b by quadrature on a fine grid."""
-    at, points = np.linspace(-20, 21, 900), list(zip(*table.cells, strict=True))
-    laws = np.zeros((2, len(at), len(at)))
-    for (s, *answers), mass in zip(points, table.probabilities, strict=True):
-        moved = [at - own for own in answers]
-        z, w = (
-            np.where(v > 0, -1, 1) * ndtri(n.tail(np.abs(v)))
-            for n, v in zip(noises, moved, strict=True)
-        )
-        tie = (2 * rho * np.multiply.outer(z, w) - rho**2 * np.add.outer(z**2, w**2)) / (
-            2 * (1 - rho**2)
-        )
-        laws[s] += mass * np.exp(
-            np.add.outer(*(n.logpdf(v) for n, v in zip(noises, moved, strict=True))) + tie
-        )
-    laws /= laws.sum(axis=(1, 2), keepdims=True)
-    return [
-        max(np.clip(laws[i] - math.exp(e) * laws[1 - i], 0, None).sum() for i in (0, 1))
-        for e in epsilons
-    ]
+    at = np.linspace(-20, 21, 900)
+    return deltas_of(tied_laws(table, noises, lambda _: (rho, 0, 0), at)[0], epsilons)
 
 
 @pytest.mark.slow

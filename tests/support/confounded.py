@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+from scipy.special import ndtri
 
 import pufferflow as pf
 
@@ -82,3 +83,35 @@ def gaussian_delta(mu, epsilon):
     """Return δ(ε) of two normal laws at a distance of mu (M10)."""
     below = lambda x: math.erfc(-x / math.sqrt(2)) / 2  # noqa: E731
     return below(mu / 2 - epsilon / mu) - math.exp(epsilon) * below(-mu / 2 - epsilon / mu)
+
+
+def tied_laws(table, noises, tie_of, at):
+    """Return the laws given s of noises on the columns a and b, tied and untied, by quadrature on a grid.
+
+    `tie_of` gives the correlation of the copula and both means of its numbers for each s.
+    """
+    laws = np.zeros((2, 2, len(at), len(at)))
+    for (s, *answers), mass in zip(
+        list(zip(*table.cells, strict=True)), table.probabilities, strict=True
+    ):
+        rho, a, b = tie_of(s)
+        moved = [at - own for own in answers]
+        z, w = (
+            np.where(v > 0, -1, 1) * ndtri(n.tail(np.abs(v)))
+            for n, v in zip(noises, moved, strict=True)
+        )
+        first, second = z[:, None] - a, w[None, :] - b
+        bells = (first**2 - 2 * rho * first * second + second**2) / (2 * (1 - rho**2))
+        tie = (z**2)[:, None] / 2 + (w**2)[None, :] / 2 - bells - math.log(1 - rho**2) / 2
+        plain = np.add.outer(*(n.logpdf(v) for n, v in zip(noises, moved, strict=True)))
+        laws[0, s] += mass * np.exp(plain + tie)
+        laws[1, s] += mass * np.exp(plain)
+    return laws / laws.sum(axis=(2, 3), keepdims=True)
+
+
+def deltas_of(laws, epsilons):
+    """Return δ of two laws on a grid at every ε, the larger of both orders."""
+    return [
+        max(np.clip(laws[i] - math.exp(e) * laws[1 - i], 0, None).sum() for i in (0, 1))
+        for e in epsilons
+    ]
