@@ -315,6 +315,12 @@ def steepest(one: OnInterval | None) -> tuple[float, float]:
     return 0.0, float(math.ceil(cast(Fraction, one.slope) * width))
 
 
+def falls(one: OnInterval) -> bool:
+    """Return whether a function falls where it is not level; only those that do not rise anywhere."""
+    slopes = [line.slope for line in one.pieces.lines]
+    return not one.square and max(slopes) <= 0 and min(slopes) < 0
+
+
 def with_states(columns: Floats, states: Floats) -> Floats:
     """Return every column with either state of the sets below it; the columns alone if there are no sets."""
     if not len(states):

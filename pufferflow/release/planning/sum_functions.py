@@ -397,8 +397,11 @@ def _of_tuples(
         return _translated(prior, secret, tables, functions)
     if not isinstance(secret, Secret):
         return [_by_corners(prior, secret, functions)]
-    corner = tables.secret(secret.column, one_column=secret.pairs == ONE_COLUMN)
-    by_corners = Tables(prior, corner, functions.rows, exact=False, folding=functions.folding)
+    if secret.pairs == ONE_COLUMN:
+        corner = tables.secret_of_one_column(secret.column)
+        by_corners = Tables(prior, corner, functions.rows, exact=False, folding=functions.folding)
+    else:
+        by_corners = _by_corners(prior, secret, functions, exact=False)
     if not prior.independent_rows:
         return [by_corners]
     ranges = np.ptp(functions.rows, axis=1)

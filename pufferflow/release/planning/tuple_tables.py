@@ -32,6 +32,7 @@ from pufferflow.release.planning.row_movements import (
     corners,
     ends_of,
     extreme_points,
+    falls,
     few_corners,
     slack,
     steepest,
@@ -75,23 +76,17 @@ class TupleTables:
         )
         rows = np.ones((len(self.measures), corners.shape[1]))
         for place, measure in enumerate(self.measures):
-            terms = () if measure is None else measure.values.terms
-            ends = [
-                np.array(steepest(cast(OnInterval, term)))[corners[self._at(term)]]
-                for term in terms
-            ]
-            rows[place] = sum(ends) if ends else 1.0
+            if measure is not None:
+                terms = [cast(OnInterval, term) for term in measure.values.terms]
+                rows[place] = sum(_ends(term, terms)[corners[self._at(term)]] for term in terms)
         return rows
 
-    def secret(self, column: str, *, one_column: bool) -> Secret:
-        """Return the secret whose values are the corners: any two are a pair, or any two that differ in one column."""
+    def secret_of_one_column(self, column: str) -> Secret:
+        """Return the secret whose values are the corners: any two are a pair that differ in one column."""
         if self._in_ranges:
-            moved = range(2, self._ranges.shape[1])
-            pairs = [(0, place) for place in moved] if one_column else "all"
-            return Secret(column, list(range(self._ranges.shape[1])), pairs)
+            count = self._ranges.shape[1]
+            return Secret(column, list(range(count)), [(0, place) for place in range(2, count)])
         count = len(self._places[0])
-        if not one_column:
-            return Secret(column, list(range(count)))
         first, second = np.triu_indices(count, 1)
         differ = sum((own[first] != own[second]).astype(int) for own in self._places)
         chosen = np.flatnonzero(differ == 1)
@@ -275,3 +270,9 @@ class TupleTables:
             if one is not None and len(one.values.columns) > 1
         )
         return any(self.product.columns[at] in columns for columns in several)
+
+
+def _ends(term: OnInterval, among: Sequence[OnInterval]) -> Floats:
+    """Return the values of the steepest line of a term at its ends; terms of one sum go up or down as they do."""
+    ends = np.array(steepest(term))
+    return ends[::-1] if len(among) > 1 and falls(term) else ends
