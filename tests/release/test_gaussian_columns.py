@@ -266,3 +266,127 @@ def test_a_sum_of_functions_that_rise_and_fall_keeps_its_promise(sign):
     mix = np.array([1.0, 1 / 6])
     assert loss_of_mixtures(HIDDEN, [(mix, scale)], across, 21, change) <= 1.0
     assert scale <= 2 * (10 + 5) * (1 + 1e-6)
+
+
+GAP = {"load": 1.0, "temp": -0.25}
+HIDDEN_GAP = pf.Derived("gap", of=GAP, column=NAMES, domain=[LOAD, TEMP])
+NEAR_GAP = pf.Derived(
+    "gap", of=GAP, column=NAMES, domain=[LOAD, TEMP], pairs=pf.WithinDistance(6.0)
+)
+
+
+def given_the_gap(row, value, size, across):
+    """Return log weights and sums of both columns, on a grid, given the difference in a row."""
+    lags = np.abs(np.subtract.outer(range(ROWS), range(ROWS)))
+    covariance, mean = np.kron(PHI**lags, across), np.tile((LOWS + HIGHS) / 2, ROWS)
+    factors = np.zeros(2 * ROWS)
+    factors[2 * row : 2 * row + 2] = list(GAP.values())
+    toward = covariance @ factors / (factors @ covariance @ factors)
+    rest = covariance - np.outer(toward, toward) * (factors @ covariance @ factors)
+    values, vectors = np.linalg.eigh(rest)
+    root = vectors[:, 1:] * np.sqrt(values[1:])  # one direction is known
+    normals = np.array(list(itertools.product(np.linspace(-6, 6, size), repeat=3)))
+    rows = mean + toward * (value - factors @ mean) + normals @ root.T
+    read = np.clip(rows.reshape(-1, ROWS, 2), LOWS, HIGHS)
+    return -(normals**2).sum(axis=1) / 2, read.sum(axis=1)
+
+
+def loss_of_the_gap(noises, across, distance, size=21):
+    """Return the loss of noisy sums, each with its factors and scale, between values that far apart."""
+    factors, scale = np.array([mix for mix, _ in noises]), np.array([one for _, one in noises])
+    axes = [[low, *np.linspace(-60, 60, 5), high] for low, high in [(-2e3, 2e3)] * len(noises)]
+    places = np.array(list(itertools.product(*axes)))
+    middle, worst = float((LOWS + HIGHS) / 2 @ list(GAP.values())), 0.0
+    for row, start in itertools.product(range(ROWS), (-distance / 2, -distance, 0.0)):
+        logs = []
+        for value in (middle + start, middle + start + distance):
+            weights, total = given_the_gap(row, value, size, across)
+            noise = (np.abs((total @ factors.T)[:, None] - places) / scale).sum(axis=2)
+            logs.append(logsumexp(weights[:, None] - noise, axis=0))
+        worst = max(worst, float(np.abs(logs[0] - logs[1]).max()))
+    return worst
+
+
+GAP_QUERIES = {
+    "load": (pl.col("load"), np.array([1.0, 0.0])),
+    "temp": (pl.col("temp"), np.array([0.0, 1.0])),
+    "both": (pl.col("load") + pl.col("temp") / 6, np.array([1.0, 1 / 6])),
+}
+
+
+@pytest.mark.parametrize("name", thinned(GAP_QUERIES, 0.4))
+@pytest.mark.parametrize("sign", [1, pytest.param(-1, marks=pytest.mark.slow)])
+def test_a_difference_of_columns_is_hidden(sign, name):
+    """The secret is load − temp/4 of a row: sums of either column, or of both, lose no more than is promised."""
+    across = ACROSS * np.array([[1, sign], [sign, 1]])
+    asked, mix = GAP_QUERIES[name]
+    prior = pf.GaussianPrior(pf.AR1(PHI), across=across)
+    for secret, distance in ((HIDDEN_GAP, 25.0), (NEAR_GAP, 6.0)):
+        assert secret.distance == distance
+        (scale,) = scales(batch(secret, prior).private_sum(asked, name="x").plan(pf.Pure(1.0)))
+        lost = loss_of_the_gap([(mix, scale)], across, distance)
+        assert lost <= 1.0
+        if secret is NEAR_GAP and name != "both":
+            assert lost > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sign", [1, -1])
+def test_releases_beside_a_hidden_difference_add_up(sign):
+    """Sums of load and of temperature, one after the other: the account counts what both tell of the difference."""
+    across = ACROSS * np.array([[1, sign], [sign, 1]])
+    prior = pf.GaussianPrior(pf.AR1(PHI), across=across)
+    asked = [GAP_QUERIES[name] for name in ("load", "temp")]
+    plans = [
+        batch(NEAR_GAP, prior).private_sum(one, name="x").plan(pf.Pure(0.5)) for one, _ in asked
+    ]
+    total = pf.compose(plans, scenario_of(NEAR_GAP, prior)).total
+    noises = [(mix, scales(plan)[0]) for (_, mix), plan in zip(asked, plans, strict=True)]
+    assert 0.4 < loss_of_the_gap(noises, across, 6.0) <= total <= 1.0 + 1e-9
+    long = batch(NEAR_GAP, prior, rows=24).private_sum(asked[0][0], name="x").plan(pf.Pure(0.1))
+    account = AccountCosts([scenario_of(NEAR_GAP, prior)], pf.Approx(9.0, 1e-6))
+    account.add(long.cost)
+    account.add(msgspec.structs.replace(long.cost, offset=1000, steps_seen=(0, 1023)))
+    assert account.total().total < 0.101
+
+
+def test_a_scenario_with_a_function_of_columns_is_read_back():
+    """What is stored is the same scenario; scenarios without such a function are stored as before."""
+    scenario = scenario_of(NEAR_GAP)
+    assert pf.Scenario.from_json(scenario.to_json()) == scenario
+    assert "of" not in HIDDEN.stored()
+    assert scenario.secret.describe().startswith("'gap' = load - 0.25 temp of every row")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"of": {"load": 1, "temp": 0}},
+        {"of": {"load": 1, "wind": 2}},
+        {"of": {"load": math.nan}},
+        {"of": 3},
+        {"of": {"load": 1}, "values": [1, 2]},
+        {"of": {"load": 1}, "name": "temp"},
+        {"of": {"load": 1}, "column": None, "domain": None},
+        {"of": {"load": 1}, "domain": [LOAD, [0, 1]]},
+        {"of": {"load": 1}, "pairs": "adjacent"},
+    ],
+)
+def test_what_is_no_function_of_columns_is_refused(options):
+    """Unknown columns, factors of 0, lists of values, names of columns: an error that says what is allowed."""
+    given = {"name": "gap", "column": NAMES, "domain": [LOAD, TEMP]} | options
+    with pytest.raises(pf.UsageError, match="allowed"):
+        pf.Derived(given.pop("name"), **given)
+
+
+@pytest.mark.parametrize("prior", [pf.Independent(), pf.LatentClass([0.5, 0.5], [[1, 0], [0, 1]])])
+def test_other_priors_refuse_a_function_of_columns(prior):
+    """A prior that knows no covariance says nothing about a difference; without any assumption all rows move."""
+    with pytest.raises(pf.PufferflowError):
+        pf.Scenario(HIDDEN_GAP, prior, within="t")
+    free = pf.protect(
+        pl.DataFrame({"t": [0, 0], "load": [1.0, 2.0], "temp": [0.0, 1.0]}),
+        pf.Scenario(HIDDEN_GAP, pf.AnyCorrelation(), within="t"),
+    )
+    (noise,) = free.private_sum("load").plan(pf.Pure(1.0)).noises.values()
+    assert noise.scale == pytest.approx(20.0, rel=1e-8)
