@@ -1,13 +1,12 @@
 """The guarantee left if the true prior is within a Rényi divergence of finite order of a prior of the scenario (M30).
 
 Let A and D be the true laws of the data under two secrets, B and C those of the scenario. The mechanism turns all of
-them into laws of answers, between which divergences are no larger. Hölder's inequality with weights u + v + w = 1 is
+them into laws of answers, between which divergences are no larger. Hölder's inequality with weights u + v + w = 1
+bounds D_α(A‖D) by three divergences: of order α/u from A to B, (α−u)/v from B to C, (α−u−v)/w from C to D. The
+weights are chosen so that these are orders for which there are bounds.
 
-    (α−1)·D_α(A‖D) ≤ (α−u)·D_{α/u}(A‖B) + (α−s)·D_{(α−u)/v}(B‖C) + (α−1)·D_{(α−s)/w}(C‖D),   s = u + v.
-
-The weights are chosen so that the orders are those for which there are bounds. For events the tail bound
-P(S) ≤ (e^Δ·Q(S))^t with t = (β−1)/β and Δ = D_β(P‖Q) is applied twice, around P(S) ≤ e^ε·Q(S) + δ. What results is
-a concave function of D(S), and each of its tangents is an (ε, δ).
+For events a tail bound of the divergence is applied twice, around that of (ε, δ). What results is a concave function of
+an event's probability under D, and each of its tangents is an (ε, δ).
 """
 
 import itertools
@@ -47,55 +46,59 @@ def read_divergence(given: object) -> Guarantee:
     )
 
 
-def renyi_under(promise: Guarantee, divergence: Guarantee, order: float | None) -> Guarantee:
-    """Return the Rényi privacy that is left of one order; by default of those orders of the promise that have any.
+def renyi_under(guarantee: Guarantee, divergence: Guarantee, order: float | None) -> Guarantee:
+    """Return the Rényi privacy that is left of one order; by default of those orders of the guarantee that have any.
 
     >>> renyi_under(Renyi(16, 1.0), Renyi(16, 0.1), 4)
     Renyi(alpha=4.0, epsilon=1.44...)
     """
     if order is not None:
-        return _at(promise, divergence, order_above_one(order))
-    own = promise.alphas if isinstance(promise, RenyiCurve) else RenyiCurve.of(lambda _: 0.0).alphas
-    orders = own if math.isinf(promise.alpha) else (promise.alpha,)
-    found = [_bound(promise, divergence, one) for one in orders]
+        return _at(guarantee, divergence, order_above_one(order))
+    own = (
+        guarantee.alphas
+        if isinstance(guarantee, RenyiCurve)
+        else RenyiCurve.of(lambda _: 0.0).alphas
+    )
+    orders = own if math.isinf(guarantee.alpha) else (guarantee.alpha,)
+    found = [_bound(guarantee, divergence, one) for one in orders]
     known = [(one, loss) for one, loss in zip(orders, found, strict=True) if loss < math.inf]
     if not known:
-        raise _too_high(promise, divergence, orders[0])
+        raise _too_high(guarantee, divergence, orders[0])
     return RenyiCurve([one for one, _ in known], [loss for _, loss in known])
 
 
-def _at(promise: Guarantee, divergence: Guarantee, order: float) -> Renyi:
-    loss = _bound(promise, divergence, order)
+def _at(guarantee: Guarantee, divergence: Guarantee, order: float) -> Renyi:
+    loss = _bound(guarantee, divergence, order)
     if math.isinf(loss):
-        raise _too_high(promise, divergence, order)
+        raise _too_high(guarantee, divergence, order)
     return Renyi(order, loss)
 
 
-def _too_high(promise: Guarantee, divergence: Guarantee, order: float) -> Refused:
-    """Return the error for an order of which nothing is left, or for a promise without Rényi losses."""
-    own, between = (_largest_order(one) for one in (promise, divergence))
+def _too_high(guarantee: Guarantee, divergence: Guarantee, order: float) -> Refused:
+    """Return the error for an order of which nothing is left, or for a guarantee without Rényi losses."""
+    own, between = (_largest_order(one) for one in (guarantee, divergence))
     if own is None:
         return Refused(
-            f"{promise!r} bounds no Rényi divergence, so none is left under another prior.",
-            allowed="a promise such as pf.Renyi(8, 1.0), pf.Zcdp(0.1) or pf.Pure(1.0); or the ε that is left at a δ",
+            f"{guarantee!r} bounds no Rényi divergence, so none is left under another prior.",
+            allowed="a guarantee such as pf.Renyi(8, 1.0), pf.Zcdp(0.1) or pf.Pure(1.0); or the ε that is left at a δ",
             instead="delta=1e-5 in place of order",
         )
     most = float(_most_order(own, between)) if between is not None else own
     return Refused(
-        f"Of {promise!r} nothing is known at the order {order:g}, if priors are within {divergence!r}.",
-        allowed=f"orders above 1 and below {most:.4g}; promises and divergences of larger orders allow more",
+        f"Of {guarantee!r} nothing is known at the order {order:g}, if priors are within {divergence!r}.",
+        allowed=f"orders above 1 and below {most:.4g}; guarantees and divergences of larger orders allow more",
         instead=f"order={math.floor((1 + 0.9 * (most - 1)) * 1000) / 1000:g}",
     )
 
 
-def _largest_order(promise: Guarantee) -> float | None:
-    orders = _orders(promise, 2.0)
-    known = [one for one in orders if promise.renyi_epsilon(one) < math.inf]
+def _largest_order(guarantee: Guarantee) -> float | None:
+    orders = _orders(guarantee, 2.0)
+    known = [one for one in orders if guarantee.renyi_epsilon(one) < math.inf]
     return max(known, default=None)
 
 
 def _most_order(own: float, between: float) -> Fraction:
-    """Return the order below which some weights fit a promise of one order and a divergence of one order."""
+    """Return the order below which some weights fit a guarantee of one order and a divergence of one order."""
     a, b = Fraction(own), Fraction(between)
     return a * b**2 / (b**2 + (a - 1) * (2 * b - 1))
 
@@ -107,29 +110,27 @@ def _orders(bounds: Guarantee, above: float) -> Sequence[float]:
     return (bounds.alpha,) if math.isfinite(bounds.alpha) else [above * one for one in _GRID]
 
 
-def _bound(promise: Guarantee, divergence: Guarantee, order: float) -> float:
+def _bound(guarantee: Guarantee, divergence: Guarantee, order: float) -> float:
     """Return the least loss of an order over all weights that fit two orders; ∞ if none do.
 
     The best weights are looked for in floats, and the loss of the first few is worked out exactly.
     """
     if _is_zero(divergence):
-        return promise.renyi_epsilon(order)
-    own, last = (np.array(_orders(one, order)) for one in (promise, divergence))
-    losses = np.array([promise.renyi_epsilon(one) for one in own.tolist()])
+        return guarantee.renyi_epsilon(order)
+    own, last = (np.array(_orders(one, order)) for one in (guarantee, divergence))
+    losses = np.array([guarantee.renyi_epsilon(one) for one in own.tolist()])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         both = np.where(last > order, (last - order) / (last - 1), 0.0)[None, :]
         first = (both * own[:, None] - order) / (own[:, None] - 1)
         of_first = _at_orders(divergence, order / np.maximum(first, _TINY) * (1 - _TINY))
         total = (order - first) * of_first + (order - both) * losses[:, None]
         total = np.where(first > 0, total / (order - 1) + _at_orders(divergence, last), np.inf)
-    best = np.argsort(total, axis=None)[:_FEW]
-    ways = zip(*np.unravel_index(best, total.shape), strict=True)
-    exact = (
-        _Weights.of(Fraction(order), Fraction(own[one]), Fraction(last[other]))
-        for one, other in ways
-    )
+    best: list[int] = np.argsort(total, axis=None)[:_FEW].tolist()
+    owns, lasts = (list(map(Fraction, one.tolist())) for one in (own, last))
+    ways = (divmod(place, len(lasts)) for place in best)
+    exact = (_Weights.of(Fraction(order), owns[one], lasts[other]) for one, other in ways)
     return min(
-        (one.loss(promise, divergence) for one in exact if one is not None), default=math.inf
+        (one.loss(guarantee, divergence) for one in exact if one is not None), default=math.inf
     )
 
 
@@ -168,14 +169,14 @@ class _Weights:
         first = (both * own - order) / (own - 1)
         return cls(order, own, last, first, both) if first > 0 else None
 
-    def loss(self, promise: Guarantee, divergence: Guarantee) -> float:
+    def loss(self, guarantee: Guarantee, divergence: Guarantee) -> float:
         """Return the loss, rounded up; ∞ where there is no bound of the first order."""
         order, first_order = self.order, float_above(self.order / self.first_weight)
         if math.isinf(first_order):
             return math.inf
         first = divergence.renyi_epsilon(first_order)
         own, last = (
-            promise.renyi_epsilon(float(self.own)),
+            guarantee.renyi_epsilon(float(self.own)),
             divergence.renyi_epsilon(float(self.last)),
         )
         if math.inf in (first, own, last):
@@ -184,35 +185,35 @@ class _Weights:
         return float_above(total / (order - 1) + Fraction(last))
 
 
-def approx_under(promise: Guarantee, divergence: Guarantee, delta: float) -> Approx:
+def approx_under(guarantee: Guarantee, divergence: Guarantee, delta: float) -> Approx:
     """Return the (ε, delta) that is left, with the least ε found.
 
     >>> approx_under(Approx(1.0, 1e-7), Renyi(16, 0.1), 1e-5)
     Approx(epsilon=1.9..., delta=1e-05)
     """
     target = probability_below_one(delta, "delta")
-    found = min(_tangents(promise, divergence, target), default=math.inf)
+    found = min(_tangents(guarantee, divergence, target), default=math.inf)
     if math.isinf(found):
         raise Refused(
-            f"Of {promise!r} nothing is known at delta={target:g}, if priors are within {divergence!r}.",
-            allowed="a delta well above the promise's own: δ^((β−1)/β) and more, where β is the divergence's order",
-            instead=f"delta={max(2 * target, promise.delta**0.5, 1e-5):.3g}",
+            f"Of {guarantee!r} nothing is known at delta={target:g}, if priors are within {divergence!r}.",
+            allowed="a delta well above the guarantee's own: δ^((β−1)/β) and more, where β is the divergence's order",
+            instead=f"delta={max(2 * target, guarantee.delta**0.5, 1e-5):.3g}",
         )
     return Approx(found, target)
 
 
-def _tangents(promise: Guarantee, divergence: Guarantee, target: float) -> Iterator[float]:
-    """Yield an ε for each choice of orders and of the promise's own δ."""
+def _tangents(guarantee: Guarantee, divergence: Guarantee, target: float) -> Iterator[float]:
+    """Yield an ε for each choice of orders and of the guarantee's own δ."""
     if _is_zero(divergence):
-        yield promise.approx_epsilon(target)
+        yield guarantee.approx_epsilon(target)
         return
     orders = _orders(divergence, 1.0)
     some = orders[:: max(len(orders) // _SOME, 1)]
     for order, share in itertools.product(some, _SHARES):
         t, lift = (order - 1) / order, divergence.renyi_epsilon(order)
         room = math.exp(math.log(target) / t - lift) if target else 0.0
-        own = promise.delta + share * max(room - promise.delta, 0.0)
-        epsilon = promise.approx_epsilon(own) if own <= room * (1 - _ROUNDING) else math.inf
+        own = guarantee.delta + share * max(room - guarantee.delta, 0.0)
+        epsilon = guarantee.approx_epsilon(own) if own <= room * (1 - _ROUNDING) else math.inf
         if epsilon < math.inf and target:
             yield _Curve(t, lift, epsilon, own).epsilon(target)
 

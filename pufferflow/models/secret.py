@@ -477,8 +477,8 @@ class Derived(_OptionalColumn, kind="derived"):
             for column, own in zip(self.tuples.columns, self.tuples.domains, strict=True)
         }
         whole = sum((abs(Fraction(one)) * widths[name] for name, one in self.of), Fraction(0))
-        near = isinstance(self.pairs, WithinDistance)
-        return float_above(min(whole, Fraction(self.pairs.distance)) if near else whole)
+        near = self.pairs.distance if isinstance(self.pairs, WithinDistance) else None
+        return float_above(whole if near is None else min(whole, Fraction(near)))
 
     def value_pairs(self, known: Sequence[Label]) -> Sequence[tuple[Label, Label]]:
         """Return the secret pairs among the values that the prior knows."""
@@ -527,10 +527,8 @@ def _factors(given: object, name: str, tuples: Product | None) -> tuple[tuple[st
         }
     except (TypeError, ValueError):
         raise UsageError(f"of is {quoted(given)}.", allowed=allowed, instead=instead) from None
-    known = () if tuples is None else tuples.columns
-    lists = [
-        one for one in ([] if tuples is None else tuples.domains) if not isinstance(one, Interval)
-    ]
+    known, domains = ((), ()) if tuples is None else (tuples.columns, tuples.domains)
+    lists = [one for one in domains if not isinstance(one, Interval)]
     if not set(read) <= set(known) or lists or 0.0 in read.values() or name in known:
         raise UsageError(
             f"{name!r} is no linear function of the columns {list(known)}: of is {quoted(read)}.",

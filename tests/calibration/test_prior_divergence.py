@@ -4,6 +4,7 @@ The truth shares nothing with the library: divergences of finite laws, atom by a
 """
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -42,6 +43,13 @@ def four_laws(rng):
 def promised_by(guarantee):
     """Return a noise with a guarantee; what is asked here is about the guarantee alone."""
     return replace(ANY, guarantee=guarantee)
+
+
+def left_at(promise, divergence, delta):
+    """Return what is left at a δ; None where nothing is known."""
+    with suppress(pf.Refused):
+        return pf.robustness(promised_by(promise), divergence=divergence, delta=delta)
+    return None
 
 
 def divergence_of(laws, order):
@@ -91,26 +99,26 @@ def test_curves_are_never_exceeded(seed):
 
 @pytest.mark.parametrize("seed", thinned(range(6), 0.2))
 def test_epsilon_at_a_delta_is_never_exceeded(seed):
-    """Random laws: no event is more likely than what is left at a δ allows, for promises of four kinds."""
-    rng = np.random.default_rng(seed)
+    """Random laws: no event is more likely than what is left at a δ allows, for promises of three kinds."""
+    rng, answered = np.random.default_rng(seed), 0
     for _ in range(4):
         laws = b, c, a, d = four_laws(rng)
         between = float(rng.choice(ORDERS[2:]))
         divergence = pf.Renyi(between, divergence_of(laws, between) * (1 + 1e-12))
-        epsilon = float(rng.uniform(0.0, 0.5))
+        largest = float(np.abs(np.log(b / c)).max())
+        epsilon = float(rng.uniform(0.9, 0.999)) * largest  # so that its own δ is small
         own = hockey_stick(b, c, epsilon) * (1 + 1e-12) + 1e-15
         promises = [pf.Approx(epsilon, own), pf.Renyi(5, both_ways(b, c, 5) * (1 + 1e-12))]
-        promises += [pf.Pure(float(np.abs(np.log(b / c)).max()) * (1 + 1e-12))]
+        promises += [pf.Pure(largest * (1 + 1e-12))]
         for promise in promises:
             for delta in (0.3, 0.05, 1e-3):
-                try:
-                    left = pf.robustness(promised_by(promise), divergence=divergence, delta=delta)
-                except pf.Refused as refused:
-                    assert "well above the promise's own" in str(refused)
-                    assert isinstance(promise, pf.Approx)
-                    continue
-                assert left.delta == delta
-                assert hockey_stick(a, d, left.epsilon) <= delta
+                left = left_at(promise, divergence, delta)
+                assert left is not None or isinstance(promise, pf.Approx)
+                if left is not None:
+                    assert left.delta == delta
+                    assert hockey_stick(a, d, left.epsilon) <= delta
+                    answered += isinstance(promise, pf.Approx)
+    assert answered >= 4, "of (ε, δ) alone"
 
 
 @pytest.mark.parametrize("moved", [0.05, 0.3, 1.0])
@@ -210,7 +218,5 @@ def test_extreme_divergences_are_answered_or_refused(value):
     left = pf.robustness(promise, divergence=pf.Renyi(8, value), order=2)
     assert left.epsilon >= 1.0
     for delta in (0.5, 1e-9):
-        try:
-            assert pf.robustness(promise, divergence=pf.Renyi(8, value), delta=delta).epsilon >= 0
-        except pf.Refused as refused:
-            assert "nothing is known" in str(refused)
+        left = left_at(pf.Renyi(8, 1.0), pf.Renyi(8, value), delta)
+        assert left is None or 0 <= left.epsilon < math.inf

@@ -81,7 +81,9 @@ def loss(sums, scales, rows=ROWS, pairs=None):
     distances = (np.abs(sums[:, None] - sums[None]) / scales).sum(axis=2)
     if pairs is None:
         return float(distances.max())
-    codes = np.array([[own.index(one) for own, one in zip(VALUES.values(), row)] for row in rows])
+    codes = np.array(
+        [[own.index(one) for own, one in zip(VALUES.values(), row, strict=True)] for row in rows]
+    )
     differ = (codes[:, None] != codes[None]).sum(axis=2)
     return float(distances[differ == 1].max())
 
@@ -235,7 +237,9 @@ def test_many_columns_move_by_their_ranges():
     (alone,) = batch.plan(pf.Pure(1.0)).noises.values()
     assert alone.scale == pytest.approx(12.0, rel=1e-9)
     both = batch.private_sum(pl.mean_horizontal(*names), name="m").plan(pf.Pure(1.0)).noises
-    assert sum(most / noise.scale for most, noise in zip((12, 1), both.values())) <= 1.0
+    assert (
+        sum(most / noise.scale for most, noise in zip((12, 1), both.values(), strict=True)) <= 1.0
+    )
     together = pf.Secret.together(*secrets, pairs="one column")
     batch = pf.protect(frame, pf.Scenario(together, pf.Independent()))
     batch = batch.private_sum(pl.sum_horizontal(*names), name="s").private_sum("x3", name="t")

@@ -5,7 +5,7 @@ A prior of several columns has their covariance in a row, and how far a change o
 If all columns of row i change by d, the columns of row r are translated by Cov(X_r, X_i)·Cov(X_i)^-1·d (M15). If only
 column a changes, by v, then column c of row r is translated by Cov(X_r^c, X_i^a)/Var(X_i^a)·v.
 
-If a linear function n·X_i of the columns changes by v, then column c of row r is translated by Cov(X_r^c, n·X_i) /
+Let a linear function n·X_i of the columns change by v. Then column c of row r is translated by Cov(X_r^c, n·X_i) /
 Var(n·X_i)·v (M60). A column is the function with the factors of a unit vector.
 
 If covariances are products K(r, s)·C(c, d), the first is K(r, i)/K(i, i)·d for every C. The second is K(r, i)/K(i,
