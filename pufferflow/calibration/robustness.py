@@ -9,10 +9,16 @@ from msgspec import structs
 
 from pufferflow.calibration.bound import BallLoss
 from pufferflow.calibration.calibrate import Calibration
-from pufferflow.core.errors import Refused
+from pufferflow.calibration.prior_divergence import (
+    approx_under,
+    read_divergence,
+    renyi_under,
+)
+from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import float_above
 from pufferflow.core.validate import finite_number_at_least_zero, instance
 from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily
+from pufferflow.privacy.renyi import Renyi, RenyiCurve, Zcdp
 
 
 class Planned(Protocol):
@@ -34,8 +40,14 @@ class Planned(Protocol):
         ...
 
 
-def robustness(
-    promised: Calibration | Planned, prior_error: float = 0.0, *, ratio: float = 0.0
+def robustness(  # noqa: PLR0913 - a promise, and how far priors may be off, in three ways
+    promised: Calibration | Planned,
+    prior_error: float = 0.0,
+    *,
+    ratio: float = 0.0,
+    divergence: Renyi | RenyiCurve | Zcdp | None = None,
+    order: float | None = None,
+    delta: float | None = None,
 ) -> Guarantee:
     """Return the guarantee that is left if the true prior is not in the scenario, but near one of its priors (M30).
 
@@ -44,6 +56,10 @@ def robustness(
     e^Δ (D_∞, both directions). Both errors may be present. For a plan Δ' is a movement of all its sums together, in the
     norm of its noise.
 
+    `divergence` bounds the Rényi divergences of the data's laws under both priors instead, in both directions, of one
+    order or of several: pf.Renyi(8, 0.1). Then Rényi privacy of lower orders is left: of the `order`, or of a curve's
+    orders for which something is known. With `delta` the result is the ε that is left at this δ.
+
     >>> import pufferflow as pf
     >>> c = pf.calibrate([(pf.Law.point(0), pf.Law.point(1))], pf.Renyi(4, 2.0), noise=pf.Gaussian)
     >>> round(c.noise.scale, 9), round(robustness(c, 0.5).epsilon, 9)
@@ -51,6 +67,8 @@ def robustness(
     >>> pure = pf.calibrate([(pf.Law.point(0), pf.Law.point(1))], pf.Pure(1.0))
     >>> robustness(pure, ratio=0.25)
     Pure(epsilon=1.5)
+    >>> robustness(c, divergence=pf.Renyi(20, 0.05), order=2)
+    Renyi(alpha=2.0, epsilon=2.14...)
     """
     moved = finite_number_at_least_zero(prior_error, "prior_error")
     factor = finite_number_at_least_zero(ratio, "ratio")
@@ -68,7 +86,34 @@ def robustness(
     ]
     guarantee = read[0].guarantee if moved == 0 else weakest([_moved(one, moved) for one in read])
     guarantee = with_keys(guarantee, keys)
-    return guarantee if factor == 0 else under_model_error(guarantee, factor)
+    guarantee = guarantee if factor == 0 else under_model_error(guarantee, factor)
+    if divergence is None:
+        _check_no_order(order, delta)
+        return guarantee
+    return _under_divergence(guarantee, read_divergence(divergence), order, delta)
+
+
+def _under_divergence(
+    guarantee: Guarantee, divergence: Guarantee, order: float | None, delta: float | None
+) -> Guarantee:
+    if order is not None and delta is not None:
+        raise UsageError(
+            "order and delta are both given.",
+            allowed="the order of a Rényi privacy that is left, or the δ of an ε that is left",
+            instead="order=2, or delta=1e-5",
+        )
+    if delta is not None:
+        return approx_under(guarantee, divergence, delta)
+    return renyi_under(guarantee, divergence, order)
+
+
+def _check_no_order(order: float | None, delta: float | None) -> None:
+    if order is not None or delta is not None:
+        raise UsageError(
+            f"{'order' if delta is None else 'delta'} is given without a divergence of the priors.",
+            allowed="order or delta together with divergence",
+            instead="divergence=pf.Renyi(8, 0.1), order=2",
+        )
 
 
 def with_keys(promise: Guarantee, delta: float) -> Guarantee:

@@ -535,21 +535,21 @@ def _whole(parts: Array, lows: Array, rows: Array) -> Array:
 def columns_of(
     schema: pl.Schema, measures: Sequence[Measure], *, wide: bool = False
 ) -> list[ColumnReading]:
-    """Return the reading of every column that has measures."""
-    places: dict[Any, list[int]] = {}
-    for place, measure in enumerate(measures):
-        places.setdefault(
-            (measure.values.column, measure.values.domain, measure.missing), []
-        ).append(place)
-    return [_column(schema, measures, tuple(own), wide=wide) for own in places.values()]
+    """Return the reading of every column that has measures; a measure that is a sum over columns is in several."""
+    terms = [(place, term) for place, one in enumerate(measures) for term in one.terms]
+    columns: dict[Any, list[tuple[int, Measure]]] = {}
+    for place, term in terms:
+        column = term.values.column, term.values.domain, term.missing
+        columns.setdefault(column, []).append((place, term))
+    return [_column(schema, own, wide=wide) for own in columns.values()]
 
 
 def _column(
-    schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...], *, wide: bool
+    schema: pl.Schema, terms: Sequence[tuple[int, Measure]], *, wide: bool
 ) -> ColumnReading:
-    first = measures[own[0]]
+    own, first = tuple(place for place, _ in terms), terms[0][1]
     column, domain = first.values.column, first.values.domain
-    values = [measures[place].values for place in own]
+    values = [term.values for _, term in terms]
     if isinstance(domain, Product):
         steps = np.array([cast(OnPoints, value).steps for value in values], dtype=np.int64)
         tuples = tuple_classes(schema, domain)

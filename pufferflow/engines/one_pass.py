@@ -159,7 +159,16 @@ class OnePass:
             own_counts = scipy.sparse.csr_array(counted, shape=(count, len(column.steps)))
             sums.append(weighted(own_counts, column.steps, wide=column.wide))
         places = [place for column in (*self.totalled, *self.grouped) for place in column.measures]
-        return rows, np.hstack([np.zeros((count, 0), dtype=np.int64), *sums])[:, np.argsort(places)]
+        return rows, _of_measures(np.hstack([np.zeros((count, 0), dtype=np.int64), *sums]), places)
+
+
+def _of_measures(sums: Array, places: Sequence[int]) -> Array:
+    """Return the sum of each measure from those of its terms, all below 2^62 together."""
+    if len(places) == len(set(places)):
+        return sums[:, np.argsort(places)]
+    whole = np.zeros((max(places) + 1, len(sums)), dtype=sums.dtype)
+    np.add.at(whole, np.array(places), sums.T)
+    return whole.T
 
 
 def _added(numbers: Array, cells: Array, count: int) -> Array:

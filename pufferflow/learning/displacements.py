@@ -31,9 +31,9 @@ from pufferflow.distributions.gaussian_law import GaussianLaw
 from pufferflow.engines.model_rows import PublicOrder
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.correlations import AR1, Exchangeable
-from pufferflow.models.priors.gaussian import GaussianPrior, shares_of_column
+from pufferflow.models.priors.gaussian import GaussianPrior, hidden_direction, shares_of
 from pufferflow.models.scenario import Scenario
-from pufferflow.models.secret import Derived, Initial
+from pufferflow.models.secret import Initial
 
 _ALLOWED = "numbers >= 0, of shape (steps,) or (pairs of secrets, steps)"
 _INSTEAD = "[[0, 1, 0.5], [0, 0, 1]] for two pairs of secrets and three steps"
@@ -380,9 +380,10 @@ def _shares(prior: GaussianPrior, scenario: Scenario, columns: Sequence[str]) ->
         )
     if prior.across is None or tuples.finite:
         return None
-    if not isinstance(secret, Derived):
+    direction = hidden_direction(secret, tuples)
+    if direction is None:
         return np.ones(len(columns))
-    shares = np.maximum(*shares_of_column(prior.across, tuples.columns.index(secret.name), tuples))
+    shares = np.maximum(*shares_of(prior.across, direction, tuples))
     return np.array(
         [shares[tuples.columns.index(name)] if name in tuples.columns else 0.0 for name in columns]
     )

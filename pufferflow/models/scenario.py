@@ -672,6 +672,13 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
                 allowed="pf.Independent() or pf.AnyCorrelation() with pf.Presence",
                 instead="prior=pf.Independent()",
             )
+        if isinstance(secret, Derived) and secret.of and not prior.allows_functions:
+            raise wrong_secret(
+                f"pf.{type(prior).__name__}",
+                secret,
+                allowed="pf.GaussianPrior or pf.AnyCorrelation() for a linear function of columns (of=)",
+                instead="pf.GaussianPrior(pf.AR1(0.8), across=[[4, 1], [1, 9]])",
+            )
         prior.check(secret)
     return priors
 

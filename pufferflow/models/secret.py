@@ -1,8 +1,9 @@
 """Secrets: a row's value, the first value of a sequence, a unit's presence, or a derived property."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar, Final, Self, cast, final
@@ -11,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.core.errors import InternalError, UsageError
+from pufferflow.core.rounding import float_above
 from pufferflow.core.suggestions import suggests_arguments
-from pufferflow.core.validate import quoted, read_name, set_fields, whole_number
+from pufferflow.core.validate import finite_number, quoted, read_name, set_fields, whole_number
 from pufferflow.models.domain import (
     MISSING,
     Domain,
@@ -412,8 +414,15 @@ class Derived(_OptionalColumn, kind="derived"):
     knows. `column` and `domain` (or lists of both) are what queries may read. One of these columns may be the secret
     itself.
 
+    `of` makes it a linear function of several columns of a row, under a `pf.GaussianPrior` of them: each column with
+    its factor, as {"paid": 1, "owed": -1} for the difference. Then any two values that the columns' intervals can give
+    must be indistinguishable, or those that are near: pairs=pf.WithinDistance(3).
+
     >>> Derived("diagnosis").describe()
     "'diagnosis', which no column states, any two values of it"
+    >>> gap = Derived("gap", of={"paid": 1, "owed": -1}, column=["paid", "owed"], domain=[Interval(0, 9)] * 2)
+    >>> gap.describe(), gap.distance
+    ("'gap' = paid - owed of every row, any two values of it", 18.0)
     """
 
     name: str
@@ -422,6 +431,7 @@ class Derived(_OptionalColumn, kind="derived"):
     column: str | None = None
     domain: Domain | None = None
     missing: Label | None = None
+    of: tuple[tuple[str, float], ...] = field(default=(), metadata=ADDED)
 
     def __init__(  # noqa: PLR0913 - the values of the secret, and the queried column, each with its options
         self,
@@ -432,11 +442,20 @@ class Derived(_OptionalColumn, kind="derived"):
         column: str | Sequence[str] | None = None,
         domain: object = None,
         missing: object = None,
+        of: Mapping[str, float] | Sequence[tuple[str, float]] = (),
     ) -> None:
         read_name(name, "name")
         listed = None if values is None else listed_values(values, "values")
         rule: Rule = "all"
-        if pairs != "all":
+        if of and values is not None:
+            raise UsageError(
+                "A linear function of columns is given with a list of values.",
+                allowed="any two values of it, or those that are near",
+                instead="pairs=pf.WithinDistance(3), or leaving values out",
+            )
+        if of and isinstance(pairs, WithinDistance):
+            rule = pairs
+        elif pairs != "all":
             if listed is None:
                 raise UsageError(
                     "A derived secret has pairs, but no values.",
@@ -446,6 +465,20 @@ class Derived(_OptionalColumn, kind="derived"):
             rule = read_rule(pairs, listed)
         set_fields(self, name=name, values=None if listed is None else listed.points, pairs=rule)
         self._set_column(column, domain, missing)
+        set_fields(self, of=_factors(of, name, self.tuples))
+
+    @cached_property
+    def distance(self) -> float:
+        """The largest distance between two paired values of a linear function; 0 for other secrets."""
+        if not self.of or self.tuples is None:
+            return 0.0
+        widths = {
+            column: Fraction(cast(Interval, own).high) - Fraction(cast(Interval, own).low)
+            for column, own in zip(self.tuples.columns, self.tuples.domains, strict=True)
+        }
+        whole = sum((abs(Fraction(one)) * widths[name] for name, one in self.of), Fraction(0))
+        near = self.pairs.distance if isinstance(self.pairs, WithinDistance) else None
+        return float_above(whole if near is None else min(whole, Fraction(near)))
 
     def value_pairs(self, known: Sequence[Label]) -> Sequence[tuple[Label, Label]]:
         """Return the secret pairs among the values that the prior knows."""
@@ -460,10 +493,49 @@ class Derived(_OptionalColumn, kind="derived"):
         return value_pairs(self.pairs, listed)
 
     def describe(self) -> str:
+        if self.of:
+            terms = [f"{'+' if one > 0 else '-'} {_times(abs(one))}{name}" for name, one in self.of]
+            said = " ".join(terms).removeprefix("+ ")
+            return (
+                f"{self.name!r} = {said} of every row, {rule_in_words(self.pairs, 'values of it')}"
+            )
         if self.tuples is not None and self.name in self.tuples.columns:
             return f"the value of {self.name!r} in every row, {rule_in_words(self.pairs, 'values of it')}"
         values = "" if self.values is None else f" (one of {', '.join(map(repr, self.values))})"
         return f"{self.name!r}{values}, which no column states, {rule_in_words(self.pairs, 'values of it')}"
+
+
+def _times(factor: float) -> str:
+    return "" if factor == 1 else f"{factor:g} "
+
+
+def _factors(given: object, name: str, tuples: Product | None) -> tuple[tuple[str, float], ...]:
+    """Validate the factors of a linear function of several columns, each of which fills an interval."""
+    allowed = (
+        "a factor other than 0 for each column that it reads, from a list of columns on intervals"
+    )
+    instead = (
+        f"pf.Derived({name!r}, of={{'paid': 1, 'owed': -1}}, column=['paid', 'owed'], "
+        "domain=[pf.Interval(0, 9), pf.Interval(0, 9)])"
+    )
+    if not given:
+        return ()
+    try:
+        read = {
+            read_name(column, "of"): finite_number(one, "of", allowed=allowed, instead=instead)
+            for column, one in dict(cast(Any, given)).items()
+        }
+    except (TypeError, ValueError):
+        raise UsageError(f"of is {quoted(given)}.", allowed=allowed, instead=instead) from None
+    known, domains = ((), ()) if tuples is None else (tuples.columns, tuples.domains)
+    lists = [one for one in domains if not isinstance(one, Interval)]
+    if not set(read) <= set(known) or lists or 0.0 in read.values() or name in known:
+        raise UsageError(
+            f"{name!r} is no linear function of the columns {list(known)}: of is {quoted(read)}.",
+            allowed=f"{allowed}, and a name that none of them has",
+            instead=instead,
+        )
+    return tuple(read.items())
 
 
 def _product(secrets: Sequence[Secret]) -> Product:

@@ -26,7 +26,7 @@ from pufferflow.core.arrays import Array, Floats, Whole
 from pufferflow.core.errors import SourceError, UsageError
 from pufferflow.core.sandbox import sandboxed
 from pufferflow.core.tables import SourceVersion
-from pufferflow.models.domain import Label
+from pufferflow.models.domain import Label, Product
 from pufferflow.models.reference import frame_origin
 from pufferflow.models.scenario import Scenario
 from pufferflow.queries.expressions.values import Values
@@ -96,6 +96,15 @@ class Measure:
 
     values: Values
     missing: Label
+
+    @property
+    def terms(self) -> "tuple[Measure, ...]":
+        """The measures that are read one by one, and whose sum it is."""
+        domain, terms = self.values.domain, self.values.terms
+        if len(terms) == 1 or not isinstance(domain, Product):
+            return (self,)
+        missing = dict(zip(domain.columns, domain.missing, strict=True))
+        return tuple(Measure(term, missing[term.column]) for term in terms)
 
 
 @final

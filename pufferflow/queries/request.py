@@ -144,7 +144,7 @@ class Request:
         """Return the value as which null, NaN and unknown labels of a column are read."""
         secret = self.scenario.secret
         if self.tuples is not None and column not in self.domains:
-            return self.tuples.points[0]  # of tuples every column has its own
+            return self.tuples.first  # of tuples every column has its own
         return (
             secret.read_missing(column)[0]
             if column in secret.columns

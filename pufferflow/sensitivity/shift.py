@@ -29,7 +29,7 @@ from pufferflow.models.priors.base import Prior, wrong_secret
 from pufferflow.models.priors.gaussian import (
     GaussianPrior,
     check_rows,
-    hidden_column,
+    hidden_direction,
     widths_in_deviations,
 )
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
@@ -165,11 +165,11 @@ def farthest(prior: GaussianPrior, secret: AnySecret) -> float:
     Of several columns it is the sum of such distances, each in deviations of its column given the others.
     """
     if secret.tuples is not None:
-        column = hidden_column(secret, secret.tuples)
+        direction = hidden_direction(secret, secret.tuples)
         return (
             np.inf
             if prior.across is None
-            else widths_in_deviations(prior.across, column, secret.tuples)
+            else widths_in_deviations(prior.across, direction, secret.tuples)
         )
     if prior.variance is None:
         return np.inf

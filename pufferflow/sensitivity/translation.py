@@ -27,10 +27,11 @@ from pufferflow.models.domain import Interval, Product
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.covariance import Covariance, Matrix
 from pufferflow.models.priors.gaussian import (
+    Direction,
     GaussianPrior,
-    hidden_column,
+    hidden_direction,
     joint_shares,
-    shares_of_column,
+    shares_of,
 )
 from pufferflow.models.secret import AnySecret, Secret
 from pufferflow.queries.statistic import Kinds, Statistic
@@ -317,9 +318,8 @@ class ColumnTranslation:
         steps = np.stack([way.max(axis=1) for way in self._ways]).max(axis=0)
         rows: list[int] = np.flatnonzero(self.statistic.positions == self._places[place]).tolist()
         ends = self.domain.points[0], self.domain.points[-1]
-        if self._column is not None:
-            low, *_, high = self.domain.domains[self._column].numbers.tolist()
-            ends = low, high
+        if self._direction is not None:
+            ends = self._ends_of(self._direction)
         row = rows[0] if rows else None
         return Movement.of(
             self.prior, steps, self.length, Certainty.UPPER_BOUND, ends, row, self.group
@@ -353,9 +353,16 @@ class ColumnTranslation:
         return len(self.domain.columns)
 
     @cached_property
-    def _column(self) -> int | None:
-        """The column that is the secret, if it is a single one."""
-        return hidden_column(self.secret, self.domain)
+    def _direction(self) -> Direction | None:
+        """The function of the columns that is the secret; None if all of them are."""
+        return hidden_direction(self.secret, self.domain)
+
+    def _ends_of(self, direction: Direction) -> tuple[float, float]:
+        """Return two values of the secret that are as far apart as any pair."""
+        if direction.column is None:
+            return 0.0, direction.distance
+        low, *_, high = self.domain.domains[direction.column].numbers.tolist()
+        return low, high
 
     @property
     def _one_by_one(self) -> bool:
@@ -390,8 +397,8 @@ class ColumnTranslation:
 
     def _separable(self) -> Iterator[Floats]:
         """Yield the movements under K(r, s)·C(c, d); each column adds its sums over rows."""
-        if self._column is not None and self.prior.across is not None:
-            yield self._with_column(*shares_of_column(self.prior.across, self._column, self.domain))
+        if self._direction is not None and self.prior.across is not None:
+            yield self._with_secret(*shares_of(self.prior.across, self._direction, self.domain))
             return
         moved = [self._larger(*self._sides(column, 1.0)) for column in range(self._columns)]
         if self._one_by_one:
@@ -401,8 +408,8 @@ class ColumnTranslation:
             total = read.sum(axis=0)
             yield np.where((read > 0).sum(axis=0) > 1, lifted(total, self._columns * UNIT), total)
 
-    def _with_column(self, above: Floats, below: Floats) -> Floats:
-        """Return the movements if all columns move with one, each by its share above 0, or by that below."""
+    def _with_secret(self, above: Floats, below: Floats) -> Floats:
+        """Return the movements if all columns move with the secret, each by its share above 0, or by that below."""
         up, down = np.zeros((2, self.statistic.answers, len(self._places)))
         for column in range(self._columns):
             (rise, fall), (back, ahead) = (
@@ -441,9 +448,9 @@ class ColumnTranslation:
 
     def _joint(self) -> Iterator[Floats]:
         """Yield the movements under a matrix of all columns of all rows, for each way the columns may change."""
-        shares = joint_shares(cast(Matrix, self.prior.covariance), self.domain, self._column)
+        shares = joint_shares(cast(Matrix, self.prior.covariance), self.domain, self._direction)
         changes = _changes(
-            1 if self._column is not None else self._columns, one_by_one=self._one_by_one
+            1 if self._direction is not None else self._columns, one_by_one=self._one_by_one
         )
         plus = np.concatenate([self._weights_of(column) for column in range(self._columns)], axis=1)
         ways = [np.empty((len(plus), len(self._places))) for _ in changes]

@@ -12,7 +12,7 @@ import pufferflow as pf
 from pufferflow.core.errors import UsageError
 from pufferflow.engines.connect import engine_of
 from pufferflow.engines.remote import RemoteEngine
-from pufferflow.models.domain import read_domain
+from pufferflow.models.domain import Product, read_domain
 from pufferflow.queries.engine_interface import Measure, PositionMode, Selection, UnitLimit
 from pufferflow.queries.expressions.compiler import read_values
 from pufferflow.queries.keys import with_others
@@ -30,6 +30,14 @@ x = pl.col("x")
 def measure(column, expression, domain, missing):
     domain = domain if isinstance(domain, pf.Interval | pf.Bins) else read_domain(domain)
     return Measure(read_values(expression, {column: domain}), missing)
+
+
+def over_columns(wide, points):
+    """Return a sum over two columns that fill intervals and a list."""
+    domains = {"x": wide, "single": wide, "price": read_domain(points)}
+    product = Product(tuple(domains), tuple(domains.values()), (1.5, 0.0, 0.2))
+    added = x - 0.3 * pl.col("single").clip(0, 2) + pl.col("price")
+    return Measure(read_values(added, domains, tuples=product), product.first)
 
 
 def measures_of(schema):
@@ -52,6 +60,7 @@ def measures_of(schema):
         measure("price", pl.col("price"), wide, 0.0),
         measure("price", pl.col("price"), [0, 1, 2, 3], 3),
         measure("truth", pl.col("truth"), [0, 1], 1),
+        over_columns(wide, points),
         measure("label", pl.col("label") == "a", labels, "A"),
         measure("label", pl.col("label").is_in(["a ", "it's"]), labels, "a"),
         measure(

@@ -7,6 +7,7 @@ every row and column moving by all of its translation, as far as the domain is w
 import itertools
 
 import numpy as np
+import polars as pl
 import pytest
 from thinned import thinned
 
@@ -25,6 +26,12 @@ ONE_BY_ONE = pf.Secret.together(
     pairs="one column",
 )
 HIDDEN = pf.Derived("temp", column=NAMES, domain=DOMAINS)
+FACTORS = np.array([1.0, -2.0])
+GAP = pf.Derived("gap", of={"load": 1, "temp": -2}, column=NAMES, domain=DOMAINS)
+NEAR = pf.Derived(
+    "gap", of={"load": 1, "temp": -2}, column=NAMES, domain=DOMAINS, pairs=pf.WithinDistance(1.5)
+)
+DISTANCES = {"gap": 18.0, "near gap": 1.5}
 ROWS = 3
 
 
@@ -43,6 +50,11 @@ def translations(covariance, row, kind):
     """Yield the translations of all columns of all rows for changes of a row: the ends, and some in between."""
     own = [2 * row, 2 * row + 1]
     shares = (-1, -0.5, 0, 0.5, 1)
+    if kind in DISTANCES:
+        toward = covariance[:, own] @ FACTORS
+        for share in shares:
+            yield toward / (FACTORS @ toward[own]) * share * DISTANCES[kind]
+        return
     if kind == "temp":
         for share in shares:
             yield covariance[:, own[1]] / covariance[own[1], own[1]] * share * WIDTHS[1]
@@ -69,7 +81,8 @@ def farthest(covariance, weights, slopes, kind, norm):
 
 @pytest.mark.parametrize("seed", thinned(range(24), 0.25, slow=0.5))
 @pytest.mark.parametrize(
-    ("kind", "secret"), [("both", BOTH), ("one", ONE_BY_ONE), ("temp", HIDDEN)]
+    ("kind", "secret"),
+    [("both", BOTH), ("one", ONE_BY_ONE), ("temp", HIDDEN), ("gap", GAP), ("near gap", NEAR)],
 )
 def test_no_movement_is_longer_than_is_said(kind, secret, seed):
     """Random covariances of three rows and two columns, whole or as products; one answer of one column is exact."""
@@ -106,7 +119,7 @@ def test_the_joint_matrix_of_a_product_moves_as_the_product_does():
     lags = np.abs(np.subtract.outer(range(20), range(20)))
     weights = np.random.default_rng(1).normal(size=(2, 20))
     statistic = pf.Statistic(weights, at_corners(np.eye(2)))
-    for secret, norm in itertools.product((BOTH, ONE_BY_ONE, HIDDEN), (1, 2)):
+    for secret, norm in itertools.product((BOTH, ONE_BY_ONE, HIDDEN, GAP, NEAR), (1, 2)):
         product, joint = (
             implied(prior, statistic, secret).winf(norm).length
             for prior in (
@@ -133,3 +146,47 @@ def test_limits_may_be_reached_between_the_ends():
         pf.GaussianPrior(covariance), pf.Statistic([0.0, 1.0, 1.0], corners[:, 0]), secret
     )
     assert laws.winf(1).length >= 2
+
+
+def test_a_difference_as_the_paper_has_it():
+    """RPP Prop. F.1: the translation of a sum by a difference, where each column is read by itself (M60)."""
+    names, covariance = ["a", "b", "c"], [[4, 1, 0.5], [1, 2, 0.3], [0.5, 0.3, 1]]
+    domains = [pf.Interval(-50, 50)] * 3
+    corners = np.array([sum(ends) for ends in itertools.product((-50, 50), repeat=3)])
+    near = pf.WithinDistance(1)
+    secret = pf.Derived("gap", of={"a": 1, "b": -1}, column=names, domain=domains, pairs=near)
+    for prior in (pf.GaussianPrior([[1.0]], across=covariance), pf.GaussianPrior(covariance)):
+        moved = implied(prior, pf.Statistic([[1.0]], corners), secret).winf(1).length
+        assert 0.8 <= moved <= 0.8 * (1 + 1e-12)
+
+
+def test_a_function_of_one_column_hides_what_the_column_does():
+    """Twice a column, with twice the distance, is the column itself."""
+    statistic = pf.Statistic(np.ones(3), at_corners(np.array([1.0, 2.0])))
+    double = pf.Derived("double", of={"temp": -2}, column=NAMES, domain=DOMAINS)
+    for prior in (
+        pf.GaussianPrior(pf.AR1(0.7), across=[[4, 1], [1, 2]]),
+        pf.GaussianPrior(random_covariance(np.random.default_rng(3), 6)),
+    ):
+        one, other = (implied(prior, statistic, one).winf(1).length for one in (HIDDEN, double))
+        assert other == pytest.approx(one, rel=1e-12)
+
+
+def test_a_function_under_bounds_of_factors_is_refused():
+    """Of a class of covariances only single columns are known to drag others along."""
+    across = pf.GaussianPrior.fit(
+        pf.Reference(
+            "study",
+            pl.DataFrame(
+                {"g": [0, 0, 1, 1, 2, 2, 3, 3], "load": [1.0, 2.0, 2.0, 4.0, 3.0, 1.0, 0.0, 2.5]}
+            ).with_columns(
+                temp=pl.col("load") * 0.5 + pl.Series([0.1, -0.3, 0.2, 0.0, 0.4, 0.0, -0.2, 1.0])
+            ),
+        ),
+        NAMES,
+        "g",
+        slack=0.1,
+    )
+    with pytest.raises(pf.Refused, match="only bounds on factors"):
+        pf.Scenario(GAP, across)
+    pf.Scenario(HIDDEN, across)

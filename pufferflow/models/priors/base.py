@@ -58,6 +58,8 @@ class Prior(Stored, abc.ABC, family="prior"):
     """Whether the loss about rows is known for each public weight, and grows with it."""
     allows_tuples: bool = False
     """Whether its values may be the tuples of several columns, in the order of their domain."""
+    allows_functions: bool = False
+    """Whether the secret may be a linear function of a row's columns (`pf.Derived(…, of=)`)."""
     allows_missing: bool = False
     """Whether null may be one of its values, the last of the domain."""
 

@@ -5,6 +5,9 @@ A prior of several columns has their covariance in a row, and how far a change o
 If all columns of row i change by d, the columns of row r are translated by Cov(X_r, X_i)·Cov(X_i)^-1·d (M15). If only
 column a changes, by v, then column c of row r is translated by Cov(X_r^c, X_i^a)/Var(X_i^a)·v.
 
+Let a linear function n·X_i of the columns change by v. Then column c of row r is translated by Cov(X_r^c, n·X_i) /
+Var(n·X_i)·v (M60). A column is the function with the factors of a unit vector.
+
 If covariances are products K(r, s)·C(c, d), the first is K(r, i)/K(i, i)·d for every C. The second is K(r, i)/K(i,
 i)·C(c, a)/C(a, a)·v. All changes are in units of the width of their own column's domain.
 """
@@ -97,16 +100,56 @@ def check_columns(covariance: Covariance, across: Across | None, domain: Product
             _check_free(covariance.entries[np.ix_(row, row)])
 
 
-def hidden_column(secret: AnySecret, domain: Product) -> int | None:
-    """Return the place of the column that is the secret; None if it is the tuple of all of them."""
+@final
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """The linear function of a row's columns that is the secret, and how far apart two paired values of it are."""
+
+    factors: Floats
+    distance: float
+
+    @property
+    def column(self) -> int | None:
+        """The place of the column that it is a multiple of; None if it reads several."""
+        (read,) = np.nonzero(self.factors)
+        return int(read[0]) if len(read) == 1 else None
+
+    def over(self, covariance: Floats) -> tuple[Floats, float, Floats]:
+        """Return C·n', the least that n·C·n' can be, and a bound on the error of each entry of C·n'."""
+        error = (2 * len(self.factors) + 4) * UNIT
+        size = np.abs(covariance) @ np.abs(self.factors)
+        toward = covariance @ self.factors
+        variance = float(self.factors @ toward) - 2 * error * float(np.abs(self.factors) @ size)
+        return toward, variance, error * size
+
+
+def hidden_direction(secret: AnySecret, domain: Product) -> Direction | None:
+    """Return the linear function of the columns that is the secret; None if it is the tuple of all of them."""
     if isinstance(secret, Secret):
         return None
+    if isinstance(secret, Derived) and secret.of:
+        factors = dict(secret.of)
+        read = np.array([factors.get(column, 0.0) for column in domain.columns])
+        return Direction(read, secret.distance)
     if isinstance(secret, Derived) and secret.name in domain.columns and secret.values is None:
-        return domain.columns.index(secret.name)
+        own = domain.columns.index(secret.name)
+        return Direction(np.eye(len(domain.columns))[own], domain.domains[own].width)
     raise UsageError(
         f"Several columns under pf.GaussianPrior with the secret pf.{type(secret).__name__}.",
-        allowed="all columns of a row, or any two values of one of the queried columns",
-        instead="a list of pf.Secret, or pf.Derived(name, column=[...], domain=[...]) with name one of the columns",
+        allowed="all columns of a row, or any two values of one of the queried columns or of a linear function",
+        instead="a list of pf.Secret, or pf.Derived(name, column=[...], domain=[...]) with name one of the columns, or "
+        "with of={'load': 1, 'temp': -1}",
+    )
+
+
+def check_direction(across: Across | None, direction: Direction | None) -> None:
+    """Refuse a linear function of several columns where only bounds of how columns drag each other are known."""
+    if direction is None or direction.column is not None or not isinstance(across, Factors):
+        return
+    raise Refused(
+        "The secret is a linear function of several columns, and of their covariance only bounds on factors are known.",
+        allowed="across= as one matrix, or a secret that is one of the columns",
+        instead="pf.GaussianPrior.fit without slack, or across=[[4.0, 1.0], [1.0, 9.0]]",
     )
 
 
@@ -120,20 +163,39 @@ def check_rows(
         covariance.check(positions)
 
 
-def shares_of_column(across: Across, column: int, domain: Product) -> Sides:
-    """Return how far each column moves at most, above and below 0, if one of them moves from end to end."""
-    place, every = np.array([float(column)]), np.arange(len(domain.columns), dtype=np.float64)
+def shares_of(across: Across, direction: Direction, domain: Product) -> Sides:
+    """Return how far each column moves at most, above and below 0, if the secret moves between two paired values."""
     widths = np.array([own.width for own in domain.domains])
-    ratio = lifted(widths[column] / widths, 4 * UNIT)
+    column = direction.column
+    if column is None and isinstance(across, Matrix):
+        toward, variance, error = direction.over(across.entries)
+        if not variance > 0:
+            raise _too_close()
+        ratio = lifted(direction.distance / widths / variance, 8 * UNIT)
+        above, below = np.maximum(toward, 0.0) + error, np.maximum(-toward, 0.0) + error
+        return lifted(above * ratio, 4 * UNIT), lifted(below * ratio, 4 * UNIT)
+    place, every = np.array([float(column or 0)]), np.arange(len(widths), dtype=np.float64)
+    moved = direction.distance / abs(direction.factors[column or 0])
+    ratio = lifted(moved / widths, 6 * UNIT)
     above, below = (lifted(side[0] * ratio, 4 * UNIT) for side in across.toward(place, every))
+    if moved != widths[column or 0]:
+        return above, below
     own = every == column
     return np.where(own, 1.0, above), np.where(own, 0.0, below)
 
 
-def widths_in_deviations(across: Across, column: int | None, domain: Product) -> float:
+def _too_close() -> Refused:
+    return Refused(
+        "The secret is a linear function of the columns with so little variance that floats do not resolve it.",
+        allowed="functions whose variance under the prior is well above 0",
+        instead="a scenario whose secret is one of the columns",
+    )
+
+
+def widths_in_deviations(across: Across, direction: Direction | None, domain: Product) -> float:
     """Return the sum over columns of how far they move in their standard deviations given the others, rounded up.
 
-    They move from end to end, or with one `column` that does; ∞ where variances are not known.
+    They move from end to end, or with a secret that is a function of them; ∞ where variances are not known.
     """
     if isinstance(across, Factors):
         return np.inf
@@ -142,8 +204,8 @@ def widths_in_deviations(across: Across, column: int | None, domain: Product) ->
     least = spread * np.sqrt(1 / np.linalg.inv(correlations).diagonal())
     shares = (
         np.ones(len(spread))
-        if column is None
-        else np.maximum(*shares_of_column(across, column, domain))
+        if direction is None
+        else np.maximum(*shares_of(across, direction, domain))
     )
     widths = np.array([own.width for own in domain.domains])
     return float((shares * widths / least).sum()) * (
@@ -155,38 +217,47 @@ Shares = Callable[[Floats, Floats], tuple[Floats, Floats]]
 """From places of the secret and positions of rows to the shares of widths by which each column of each row moves."""
 
 
-def joint_shares(covariance: Matrix, domain: Product, column: int | None) -> Shares:
+def joint_shares(covariance: Matrix, domain: Product, direction: Direction | None) -> Shares:
     """Return the shares under a matrix of all columns of all rows: of shape (places, rows, columns, changes).
 
-    There is one change for each column of the secret row, or one alone if a single `column` is the secret. The secret
+    There is one change for each column of the secret row, or one alone if the secret is a function of them. The secret
     row itself moves as it changes. The second result bounds the error of the sum over changes.
     """
     size = len(domain.columns)
     entries = covariance.entries.reshape(-1, size, len(covariance.entries) // size, size)
     widths = np.array([own.width for own in domain.domains])
-    scales = (widths if column is None else widths[[column]])[None, :] / widths[:, None]
+    moved = widths if direction is None else np.array([direction.distance])
+    scales = moved[None, :] / widths[:, None]
 
     def shares(places: Floats, positions: Floats) -> tuple[Floats, Floats]:
         rows = positions.astype(np.int64)
         found, wrong = zip(
-            *(_of_row(entries, row, rows, column) for row in places.astype(np.int64)), strict=True
+            *(_of_row(entries, row, rows, direction) for row in places.astype(np.int64)),
+            strict=True,
         )
         error = ((np.stack(wrong) + 16 * UNIT * np.abs(found)) * scales).sum(axis=-1)
         itself = (places[:, None] == positions[None, :])[:, :, None]
-        return np.stack(found) * scales, np.where(itself & (column is None), 0.0, error)
+        return np.stack(found) * scales, np.where(itself & (direction is None), 0.0, error)
 
     return shares
 
 
-def _of_row(entries: Floats, row: int, rows: Indices, column: int | None) -> tuple[Floats, Floats]:
+def _of_row(
+    entries: Floats, row: int, rows: Indices, direction: Direction | None
+) -> tuple[Floats, Floats]:
     """Return how far each column of each row moves with those of one row, and a bound on the error."""
     toward, own = entries[rows, :, row, :], entries[row, :, row, :]
-    if column is None:
+    if direction is None:
         moved, wrong = _regression(toward, own)
         moved[rows == row], wrong[rows == row] = np.eye(len(own)), 0.0
-    else:
-        moved = (toward[:, :, column] / own[column, column])[:, :, None]
-        moved[rows == row, column], wrong = 1.0, np.zeros_like(moved)
+        return moved, wrong
+    _, least, _ = direction.over(own)
+    if not least > 0:
+        raise _too_close()
+    variance = float(direction.factors @ own @ direction.factors)
+    moved = (toward @ direction.factors / variance)[:, :, None]
+    size = np.abs(toward) @ np.abs(direction.factors) / variance
+    wrong = (8 * len(own) * UNIT * size)[:, :, None] + np.abs(moved) * (variance / least - 1)
     return moved, wrong
 
 
@@ -244,6 +315,7 @@ class GaussianPrior(Prior, kind="gaussian"):
     order. Row r and column c have with row s and column d the covariance `K(r, s)·across[c][d]`, where K is that of
     rows. Without `across`, `covariance` is the matrix of all columns of all rows, those of row 0 first. If the secret
     is one of the columns, pf.Derived(name, column=[...], domain=[...]), the other columns move as they covary with it.
+    If it is a linear function of them, such as their difference (of={"a": 1, "b": -1}), all columns do.
 
     >>> from pufferflow.models.priors.correlations import AR1
     >>> GaussianPrior(AR1(0.9), variance=4.0).describe()
@@ -258,6 +330,7 @@ class GaussianPrior(Prior, kind="gaussian"):
     coupled = True
     allows_weights = True
     allows_tuples = True
+    allows_functions = True
 
     def __init__(
         self,
@@ -397,7 +470,7 @@ class GaussianPrior(Prior, kind="gaussian"):
 
     def check(self, secret: AnySecret) -> None:
         if secret.tuples is not None:
-            hidden_column(secret, secret.tuples)
+            check_direction(self.across, hidden_direction(secret, secret.tuples))
             return
         if self.across is not None:
             raise UsageError(

@@ -52,6 +52,7 @@ class AnyCorrelation(Prior, kind="any correlation"):
     allows_presence = True
     allows_weights = True
     allows_tuples = True
+    allows_functions = True
     allows_missing = True
 
     def describe(self) -> str:

@@ -8,11 +8,16 @@ from typing import Any, Final, cast
 import numpy as np
 import polars as pl
 
-from pufferflow.core.errors import PufferflowError, Refused, UsageError
+from pufferflow.core.errors import PufferflowError, UsageError
 from pufferflow.core.validate import finite_number, in_few_digits, quoted
 from pufferflow.models.domain import Domain, Interval, Product
 from pufferflow.queries.expressions.checks import check_rowwise
 from pufferflow.queries.expressions.functions import FUNCTIONS
+from pufferflow.queries.expressions.on_columns import (
+    by_column,
+    check_no_missing,
+    sum_of_columns,
+)
 from pufferflow.queries.expressions.on_interval import OnInterval, curve, is_predicate
 from pufferflow.queries.expressions.on_points import OnPoints, evaluate, exact, table
 from pufferflow.queries.expressions.pieces import ZERO, Line, Pieces
@@ -124,22 +129,19 @@ def _compiled(
 
 
 def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:
-    """Return φ of several columns, at every tuple of their values."""
+    """Return φ of several columns: at every tuple of their values, or column by column where some are intervals."""
     said = words(tree)
+    name = name_of(expression, tree) or "_".join(product.columns)
     if not product.finite:
-        intervals = [
-            name
-            for name, one in zip(product.columns, product.domains, strict=True)
-            if not one.finite
-        ]
-        raise Refused(
-            f"{said} reads several columns, and {intervals[0]!r} is an interval.",
-            allowed="functions of several columns whose domains are lists of values or pf.Bins",
-            instead=f"pf.Bins(edges, values) as the domain of {intervals[0]!r}, or a public column as a weight",
-        )
+        check_no_missing(product, said)
+        domains = dict(zip(product.columns, product.domains, strict=True))
+        parts = {
+            column: _compiled(part, read_tree(part), column, domains)
+            for column, part in by_column(expression, product, said).items()
+        }
+        return sum_of_columns(expression, product, said, name, parts)
     columns = dict(zip(product.columns, zip(*product.tuples, strict=True), strict=True))
     values = table(expression, columns, product.points, said)
-    name = name_of(expression, tree) or "_".join(product.columns)
     return OnPoints.of_results(product.name, product, values, said, name=name)
 
 

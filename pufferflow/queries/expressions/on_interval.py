@@ -76,8 +76,11 @@ class OnInterval(Values):
         boolean: bool = False,
         name: str | None = None,
         at_missing: Fraction = ZERO,
+        unit: Fraction | None = None,
     ) -> Self:
         """Return φ for a piecewise linear function: level ones on the coarsest grid they fit, others on the finest.
+
+        Functions that are added up have one `unit`, which is then given.
 
         If missing values are a state of their own, φ is `at_missing` there.
 
@@ -88,7 +91,8 @@ class OnInterval(Values):
         pieces = _with_missing(domain, pieces, at_missing)
         held = pieces.values()
         largest = max(map(abs, held))
-        unit = grid(held, LINE_LIMIT) if pieces.flat else fitting_unit(largest, LINE_LIMIT)
+        if unit is None:
+            unit = grid(held, LINE_LIMIT) if pieces.flat else fitting_unit(largest, LINE_LIMIT)
         steepest = max(abs(line.slope) for line in pieces.lines) / unit
         _moderate(domain, largest, steepest)
         exact = not steepest or (pieces.straight and _scales(pieces.lines[0], unit))
@@ -402,7 +406,7 @@ def is_predicate(drawn: Pieces, expression: pl.Expr, column: str, said: str) -> 
     Two numbers within each piece determine its line, up to the precision of floats. So whole numbers that overflow,
     sums that cancel and any misreading of Polars are found here.
     """
-    probes = list(_probes(drawn))
+    probes = list(probes_of(drawn))
     result = evaluate(
         expression,
         pl.DataFrame({column: [x for x, _ in probes]}, schema={column: pl.Float64}),
@@ -419,7 +423,7 @@ def is_predicate(drawn: Pieces, expression: pl.Expr, column: str, said: str) -> 
     return result.dtype == pl.Boolean
 
 
-def _probes(drawn: Pieces) -> Iterator[tuple[float, set[Fraction]]]:
+def probes_of(drawn: Pieces) -> Iterator[tuple[float, set[Fraction]]]:
     """Yield numbers, and the possible values of φ there: at a knot floats may fall to either side of a jump."""
     for line, (low, high) in zip(drawn.lines, itertools.pairwise(drawn.knots), strict=True):
         for part in (1, 2):

@@ -138,7 +138,7 @@ def table(
     The expression is evaluated on all points at once, in reverse and each alone. Of many points the first ones are
     evaluated alone and the others in parts. So an expression that still depends on other rows is found here.
     """
-    frame = pl.DataFrame([_column(name, values) for name, values in columns.items()])
+    frame = pl.DataFrame([_column(name, values, values) for name, values in columns.items()])
     whole, back = evaluate(expression, frame, said), evaluate(expression, frame.reverse(), said)
     alone = min(len(points), _MOST_ALONE)
     width = max((len(points) - alone) // _PARTS + 1, 2)
@@ -187,9 +187,14 @@ def _type_of(points: Sequence[Label]) -> type[pl.DataType]:
     return pl.Float64 if any(isinstance(point, float) for point in points) else pl.Int64
 
 
-def _column(name: str, points: Sequence[Label]) -> pl.Series:
-    """Return the values of a column at all points, as an expression sees them."""
-    kind = _type_of([point for point in points if point is not MISSING])
+def column_at(name: str, points: Sequence[Label], domain: Domain) -> pl.Series:
+    """Return some values of a column, as an expression sees those of its domain."""
+    return _column(name, points, domain.points)
+
+
+def _column(name: str, points: Sequence[Label], among: Sequence[Label]) -> pl.Series:
+    """Return the values of a column at all points, as an expression sees them `among` others."""
+    kind = _type_of([point for point in among if point is not MISSING])
     plain = kind in (pl.Boolean, pl.String)
     cells = [
         point if plain or point is MISSING else float(point) if kind == pl.Float64 else int(point)

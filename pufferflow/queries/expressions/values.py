@@ -172,6 +172,11 @@ class Values(abc.ABC):
         return self.domain.columns if isinstance(self.domain, Product) else (self.column,)
 
     @property
+    def terms(self) -> tuple["Values", ...]:
+        """The functions that engines read one by one, and whose sum φ is."""
+        return (self,)
+
+    @property
     def graph(self) -> Hashable:
         """φ at every value, whatever its name: two are equal only if their sums are equal for all rows.
 

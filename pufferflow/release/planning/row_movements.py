@@ -26,15 +26,17 @@ What a row adds to the sums, w∘φ(x), is linear in each weight. Consider the m
 and none. Its norm is largest if every weight is at one of its bounds, or is 0 where it is missing (M7).
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Self, final
+from typing import Final, Self, cast, final
 
 import numpy as np
 
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.engines.weighted_rows import BoundedGrid, bounded_grids
+from pufferflow.models.domain import Interval
 from pufferflow.queries.engine_interface import Measure
 from pufferflow.queries.expressions.on_interval import OnInterval
 from pufferflow.queries.expressions.on_points import OnPoints
@@ -177,7 +179,7 @@ def _candidates(
 
 def _is_indicator(measure: Measure) -> bool:
     values = measure.values
-    if (values.low, values.high) != (0, 1) or values.weight is not None:
+    if (values.low, values.high) != (0, 1) or values.weight is not None or len(values.terms) > 1:
         return False
     return not isinstance(values, OnInterval) or (values.pieces.flat and not values.square)
 
@@ -271,15 +273,15 @@ MOST_CORNERS: Final = 512
 def corners(lined: Sequence[OnInterval | None], folding: Folding, *, from_nothing: bool) -> Floats:
     """Return the rows of all functions at the corners, in steps, of shape (rows, corners); None is always 1.
 
-    Values are enlarged a little (`_slack`), which covers all rounding. A set of functions of which few are above 0 at
+    Values are enlarged a little (`slack`), which covers all rounding. A set of functions of which few are above 0 at
     once moves as far as it can, whatever the others do. Very many corners are replaced by the ends of the ranges: all
     functions low, and all high. If rows come `from_nothing` (whose value is 0), a third corner has all functions as far
     from 0 as possible.
     """
     alone = [lined[place] for place in folding.places]
     states = folding.states()
-    columns = _columns(alone)
-    if columns is None or columns.shape[1] * (states.shape[1] if len(states) else 1) > MOST_CORNERS:
+    columns = _few_columns(alone, states)
+    if columns is None:
         ranges = [(1, 1) if one is None else (one.low, one.high) for one in alone]
         columns = ends_of(
             np.array(ranges, dtype=np.float64).reshape(-1, 2), from_nothing=from_nothing
@@ -289,7 +291,34 @@ def corners(lined: Sequence[OnInterval | None], folding: Folding, *, from_nothin
         rows = with_states(columns, states)
     if rows.shape[1] == 1:
         rows = np.repeat(rows, 2, axis=1)  # two values of a secret that no sum distinguishes
-    return rows * (1 + _slack(alone))
+    return rows * (1 + slack(alone))
+
+
+def few_corners(lined: Sequence[OnInterval | None], folding: Folding) -> bool:
+    """Return whether `corners` has all of them, and not the ends of ranges in their place."""
+    return _few_columns([lined[place] for place in folding.places], folding.states()) is not None
+
+
+def _few_columns(alone: Sequence[OnInterval | None], states: Floats) -> Floats | None:
+    """Return the different corners of some functions, None where they are too many beside the states of sets."""
+    columns = _columns(alone)
+    times = states.shape[1] if len(states) else 1
+    return None if columns is None or columns.shape[1] * times > MOST_CORNERS else columns
+
+
+def steepest(one: OnInterval | None) -> tuple[float, float]:
+    """Return the ends of a line with the steepest slope of a function; 1 for None, the number of rows."""
+    if one is None or one.affine:
+        return (1.0, 1.0) if one is None else (float(one.low), float(one.high))
+    domain = cast(Interval, one.domain)
+    width = Fraction(domain.high) - Fraction(domain.low)
+    return 0.0, float(math.ceil(cast(Fraction, one.slope) * width))
+
+
+def falls(one: OnInterval) -> bool:
+    """Return whether a function falls where it is not level; only those that do not rise anywhere."""
+    slopes = [line.slope for line in one.pieces.lines]
+    return not one.square and max(slopes) <= 0 and min(slopes) < 0
 
 
 def with_states(columns: Floats, states: Floats) -> Floats:
@@ -328,7 +357,7 @@ def _columns(lined: Sequence[OnInterval | None]) -> Floats | None:
     return columns
 
 
-def _slack(lined: Sequence[OnInterval | None]) -> float:
+def slack(lined: Sequence[OnInterval | None]) -> float:
     """Return by how much the longest movement grows if each function is rounded to steps, relatively.
 
     A movement of r steps from end to end becomes at most two steps longer. The longest movement of all functions

@@ -1,11 +1,5 @@
 """The functions that a batch adds up, of one column or of tuples, as tables for a prior and a secret.
 
-The functions of a batch about several columns, as tables over tuples of values (M53).
-
-A sum reads one column, or a function of some of them. On lists of values its table has a number at every tuple. Where a
-column fills an interval, the tuples are those of corners, between which a row moves all sums jointly (M7): a row may go
-from any corner of each column to any other.
-
 The functions that a batch adds up, as numbers in whole steps: at the points of the domain, and as a row moves them.
 
 Of a listed domain the points are its values; over an interval they are the corners between which a row moves all sums
@@ -26,7 +20,6 @@ from typing import Final, NamedTuple, Self, cast, final
 import numpy as np
 
 from pufferflow.core.arrays import Array, Floats, Indices
-from pufferflow.core.errors import InternalError, Refused
 from pufferflow.engines.weighted_rows import bounded_grids
 from pufferflow.models.domain import ONE_COLUMN, Domain, Interval, Product
 from pufferflow.models.priors.base import Prior
@@ -39,177 +32,16 @@ from pufferflow.queries.expressions.on_interval import OnInterval
 from pufferflow.queries.expressions.on_points import OnPoints
 from pufferflow.queries.request import Request
 from pufferflow.release.planning.row_movements import (
-    MOST_CORNERS,
-    FewAtOnce,
     Folding,
     corners,
     ends_of,
     extreme_points,
+    steepest,
     undominated,
     with_bounds,
     with_states,
 )
-
-_MOST_PLACES: Final = MOST_CORNERS * 2
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class TupleTables:
-    """The sums of a batch at the points of a product of domains, or at the corners of one with intervals."""
-
-    measures: Sequence[Measure | None]
-    product: Product
-    folding: Folding
-    from_nothing: bool = False
-    """Whether rows come and go, so that 0 is a value of every sum."""
-    as_rows_move: bool = False
-    """Whether tuples may be left out, or stand in for others, between which rows move no farther."""
-
-    @property
-    def values(self) -> Floats:
-        """The rows of all functions at all tuples, in steps, of shape (rows, tuples); None is always 1."""
-        one = np.ones(len(self._places[0]))
-        alone = [(place, self.measures[place]) for place in self.folding.places]
-        rows = [one if measure is None else self._row(place, measure) for place, measure in alone]
-        for own in self.folding.sets:
-            at, rows_of_set = self._place_of_set(own)
-            rows += list(self._tables[at][rows_of_set][:, self._places[at]])
-        return np.stack(rows)
-
-    def at_ends(self, ends: Floats) -> Floats:
-        """Return lines on intervals at all corners of the product, each by its values at both ends of its column."""
-        corners = np.indices((2,) * len(self.product.columns)).reshape(
-            len(self.product.columns), -1
-        )
-        rows = np.ones((len(self.measures), corners.shape[1]))
-        for at in range(len(self.product.columns)):
-            for place in self._of_column(at):
-                rows[place] = ends[place][corners[at]]
-        return rows
-
-    def secret(self, column: str, *, one_column: bool) -> Secret:
-        """Return the secret whose values are the corners: any two are a pair, or any two that differ in one column."""
-        count = len(self._places[0])
-        if not one_column:
-            return Secret(column, list(range(count)))
-        first, second = np.triu_indices(count, 1)
-        differ = sum((own[first] != own[second]).astype(int) for own in self._places)
-        chosen = np.flatnonzero(differ == 1)
-        pairs = list(zip(first[chosen].tolist(), second[chosen].tolist(), strict=True))
-        return Secret(column, list(range(count)), pairs or "all")
-
-    def _row(self, place: int, measure: Measure) -> Floats:
-        values, known = measure.values, self.product.columns
-        if other := [column for column in values.columns if column not in known]:
-            raise Refused(
-                f"A sum of {other[0]!r} where the secrets are about {', '.join(map(repr, known))}.",
-                allowed="sums of the columns of the secrets",
-                instead=f"a secret about {other[0]!r} too, or an account of its own for the scenario with that secret",
-            )
-        where = [known.index(column) for column in values.columns]
-        if not isinstance(values.domain, Product):
-            (at,) = where
-            return self._tables[at][self._alone_in(at).index(place)][self._places[at]]
-        shape = [len(domain.points) for domain in values.domain.domains]
-        flat = np.ravel_multi_index([self._places[at] for at in where], shape)
-        return np.array(cast(OnPoints, values).steps, dtype=np.float64)[flat]
-
-    @cached_property
-    def _places(self) -> list[Indices]:
-        """For each column the place among its own corners, tuple by tuple."""
-        sizes = [table.shape[1] for table in self._tables]
-        if math.prod(sizes) > (3**10 if self.from_nothing else _MOST_PLACES):
-            raise Refused(
-                f"Sums of {sum(size > 1 for size in sizes)} columns in one batch: too many extreme values to compare.",
-                allowed="sums of at most 10 columns on intervals",
-                instead="batches of fewer columns, each with a share of the budget; or pf.learning.PrivateRidge",
-            )
-        places = [one.ravel() for one in np.indices(sizes)]
-        return places if len(places[0]) > 1 else [np.repeat(one, 2) for one in places]
-
-    @cached_property
-    def _tables(self) -> list[Floats]:
-        """For each column its functions at its own points, or corners."""
-        tables = [self._own_table(at) for at in range(len(self.product.columns))]
-        if self.product.finite and not self.as_rows_move:
-            return tables
-        if math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
-            return tables
-        tables = [
-            table if self._in_products(at) else self._extremes(table)
-            for at, table in enumerate(tables)
-        ]
-        if math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
-            return tables
-        # only the ends of each function's range, all of a column together: they move at least as far
-        return [
-            table if self._in_products(at) else self._ends_of(at, table)
-            for at, table in enumerate(tables)
-        ]
-
-    def _extremes(self, table: Floats) -> Floats:
-        """Return the points of one column between which its functions move as far as between any two."""
-        chosen = extreme_points(table, from_nothing=self.from_nothing)
-        return table if chosen is None else table[:, chosen]
-
-    def _ends_of(self, at: int, table: Floats) -> Floats:
-        """Return the ends of the functions of one column; sets move between their two states."""
-        alone, states = len(self._alone_in(at)), self._folding_in(at).states()
-        columns = ends_of(table[:alone], from_nothing=self.from_nothing)
-        return np.concatenate([columns, states[:, [0, 1, 0][: columns.shape[1]]]])
-
-    def _own_table(self, at: int) -> Floats:
-        """Return the functions of one column; of a column that none reads, nothing at its points, or at one of them."""
-        domain, own, folding = self.product.domains[at], self._alone_in(at), self._folding_in(at)
-        values = [cast(Measure, self.measures[place]).values for place in own]
-        if not domain.finite and (own or folding.sets):
-            return corners(
-                [cast(OnInterval, one) for one in values], folding, from_nothing=self.from_nothing
-            )
-        if self.product.finite or own or folding.sets or self._in_products(at):
-            steps = np.array([cast(OnPoints, one).steps for one in values], dtype=np.float64)
-            return with_states(steps.reshape(len(own), len(domain.points)), folding.states())
-        return np.zeros((0, 1))
-
-    def _of_column(self, at: int) -> list[int]:
-        name = (self.product.columns[at],)
-        return [
-            place
-            for place, one in enumerate(self.measures)
-            if one is not None and one.values.columns == name
-        ]
-
-    def _alone_in(self, at: int) -> list[int]:
-        """Return the places of those that have a row each."""
-        alone = set(self.folding.places)
-        return [place for place in self._of_column(at) if place in alone]
-
-    def _folding_in(self, at: int) -> Folding:
-        """Return the rows of the functions of one column."""
-        own = set(self._of_column(at))
-        sets = tuple(some for some in self.folding.sets if own.issuperset(some.sums.tolist()))
-        return Folding(np.arange(len(self._alone_in(at))), sets)
-
-    def _place_of_set(self, own: FewAtOnce) -> tuple[int, slice]:
-        """Return the column that a set reads, and the rows of the set in its table."""
-        for at in range(len(self.product.columns)):
-            folding = self._folding_in(at)
-            if own in folding.sets:
-                start = folding.starts[folding.sets.index(own)]
-                return at, slice(start, start + own.rows)
-        raise InternalError(
-            "Sums of several columns share rows of a table.", instead="reporting it"
-        )
-
-    def _in_products(self, at: int) -> bool:
-        several = (
-            one.values.columns
-            for one in self.measures
-            if one is not None and len(one.values.columns) > 1
-        )
-        return any(self.product.columns[at] in columns for columns in several)
-
+from pufferflow.release.planning.tuple_tables import TupleTables
 
 MANY_POINTS: Final = 64
 """The number of listed values from which on sums share rows of a table and pairs are not compared one by one."""
@@ -529,7 +361,7 @@ def _of_interval(prior: Prior, secret: AnySecret, functions: SumFunctions) -> li
         )
         return [by_distance] if exact else [by_distance, _by_corners(prior, secret, functions)]
     if smooth and not prior.any_correlation and not isinstance(secret, Presence):
-        representations.append(_linear(prior, secret, own, _steepest(own)))
+        representations.append(_linear(prior, secret, own, np.array(list(map(steepest, own)))))
     note = (
         "" if representations or prior.any_correlation or isinstance(secret, Presence) else NO_SLOPE
     )
@@ -565,8 +397,11 @@ def _of_tuples(
         return _translated(prior, secret, tables, functions)
     if not isinstance(secret, Secret):
         return [_by_corners(prior, secret, functions)]
-    corner = tables.secret(secret.column, one_column=secret.pairs == ONE_COLUMN)
-    by_corners = Tables(prior, corner, functions.rows, exact=False, folding=functions.folding)
+    if secret.pairs == ONE_COLUMN:
+        corner = tables.secret_of_one_column(secret.column)
+        by_corners = Tables(prior, corner, functions.rows, exact=False, folding=functions.folding)
+    else:
+        by_corners = _by_corners(prior, secret, functions, exact=False)
     if not prior.independent_rows:
         return [by_corners]
     ranges = np.ptp(functions.rows, axis=1)
@@ -581,13 +416,18 @@ def _translated(
     prior: GaussianPrior, secret: AnySecret, tables: TupleTables, functions: SumFunctions
 ) -> list[Tables]:
     """Return representations of sums whose rows are translated in all columns, each of which fills an interval."""
-    own, free = (
-        lined(functions.measures),
-        _by_corners(AnyCorrelation(), secret, functions, exact=False),
-    )
-    if not all(one is None or one.slope is not None for one in own):
+    free = _by_corners(AnyCorrelation(), secret, functions, exact=False)
+    own = [
+        cast(OnInterval, term)
+        for measure in functions.measures
+        if measure is not None
+        for term in measure.values.terms
+    ]
+    if not all(one.slope is not None for one in own):
         return [free._replace(note=NO_SLOPE)]
-    linear = _linear(prior, secret, own, tables.at_ends(_steepest(own)))
+    linear = _linear(prior, secret, own, tables.at_ends())
+    rounding = [0 if one is None else len(one.values.terms) for one in functions.measures]
+    linear = linear._replace(rounding=np.array(rounding, dtype=np.float64))
     return [linear, free._replace(unsigned=linear.unsigned)]
 
 
@@ -659,19 +499,6 @@ def _distance(secret: ValueSecret) -> Fraction:
     if isinstance(rule, str):
         return width
     return max(abs(Fraction(cast(float, a)) - Fraction(cast(float, b))) for a, b in rule)
-
-
-def _steepest(lined: Sequence[OnInterval | None]) -> Floats:
-    """Return the ends of linear functions with the steepest slope of each."""
-    ends = np.ones((len(lined), 2))
-    for place, one in enumerate(lined):
-        if one is not None and one.affine:
-            ends[place] = one.low, one.high
-        elif one is not None:
-            domain = cast(Interval, one.domain)
-            width = Fraction(domain.high) - Fraction(domain.low)
-            ends[place] = 0.0, math.ceil(cast(Fraction, one.slope) * width)
-    return ends
 
 
 def _weighted(one: Tables, factors: Floats) -> Tables:
