@@ -418,7 +418,11 @@ class Messages(Bound):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         walks = as_laws(pairs).walks()
         if isinstance(noise, Gaussian) and not self.coarse and all(map(_single_answers, walks)):
-            return [SingleAnswers(rows) for rows in walks if isinstance(rows, DependentChain)]
+            return [
+                SingleAnswers(rows, rows.chain)
+                for rows in walks
+                if isinstance(rows, DependentChain) and isinstance(rows.chain, Chain)
+            ]
         walks = [rows.coarse() if self.coarse else rows for rows in walks]
         return [PureLoss(rows.reach, rows.loss, rows, given_away=rows.given_away) for rows in walks]
 
@@ -449,9 +453,9 @@ class SingleAnswers(LossCurve):
     certainty = Certainty.UPPER_BOUND
     tolerance = 1e-6
 
-    def __init__(self, rows: DependentChain) -> None:
+    def __init__(self, rows: DependentChain, chain: Chain) -> None:
         self.sensitivity = rows.farthest
-        self._along = ChainedRows(rows.chain, rows.secrets)
+        self._along = ChainedRows(chain, rows.secrets)
         self._witness = rows.place(0, rows.secrets.pairs[0].tolist())
 
     def pure(self, noise: Noise) -> Worst:

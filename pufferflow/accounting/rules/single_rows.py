@@ -15,7 +15,7 @@ import numpy as np
 
 from pufferflow.accounting.rules.additive import squared_deviations, squares_of_one_row
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, added
-from pufferflow.accounting.rules.markov import chain_of, secrets_of, span_of
+from pufferflow.accounting.rules.markov import span_of
 from pufferflow.calibration.chain_bounds import ChainedRows
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
@@ -29,6 +29,7 @@ from pufferflow.models.secret import Initial, Secret
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.privacy.guarantee import GuaranteeFamily
 from pufferflow.published.cost import Cost, Shape
+from pufferflow.sensitivity.hidden_markov import secrets_of
 
 _LONGEST = 1024
 _TURNS = 8
@@ -142,13 +143,13 @@ def _chained(
     endless: bool,
 ) -> ChainedRows:
     """Return the rows of a chain; without a secret any two states have to be indistinguishable."""
-    chain, _ = chain_of(prior, np.arange(steps[0], steps[1] + 1, dtype=np.float64), float(begin))
+    chain, _ = prior.along(np.arange(steps[0], steps[1] + 1, dtype=np.float64), float(begin))
     if isinstance(chain, Chain) and chain.states > _FINE_STATES:
         chain = replace(chain, coarse=True)
     pairs = (
         Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_)))
         if secret is None
-        else secrets_of(secret)
+        else secrets_of(prior, secret)
     )
     return ChainedRows(chain, pairs, endless)
 

@@ -118,8 +118,10 @@ def _repeats(releases: UnitReleases) -> bool:
 
 
 def _along(releases: UnitReleases, costs: Sequence[Cost]) -> bool:
-    """Return whether releases lie along one chain."""
-    return along_one_chain(releases.scenario, releases.prior, costs)
+    """Return whether releases lie along one chain of the rows' own values."""
+    return isinstance(releases.prior, ChainPrior) and along_one_chain(
+        releases.scenario, releases.prior, costs
+    )
 
 
 def _has_ways(costs: Sequence[Cost]) -> bool:
