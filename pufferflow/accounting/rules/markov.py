@@ -13,6 +13,7 @@ from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import InternalError, Refused, UsageError
 from pufferflow.core.validate import finite_number_above, whole_number
 from pufferflow.distributions.markov.chain import LONG, Chain, stationary, tile
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
 from pufferflow.distributions.markov.state_loss import (
     AnyChain,
     Exposures,
@@ -24,6 +25,7 @@ from pufferflow.distributions.markov.state_loss import (
     leak,
 )
 from pufferflow.models.priors.base import Prior
+from pufferflow.models.priors.hidden_markov import read_emission
 from pufferflow.models.priors.markov import SequencePrior
 from pufferflow.models.priors.transition_kernels import read_initial, read_kernels
 from pufferflow.models.scenario import Scenario
@@ -182,7 +184,12 @@ _EXPOSURE = "a finite loss >= 0 for each step, or a matrix of them with zeros on
 
 
 def temporal_leakage(
-    transition: Any, exposure: Any, initial: Any = "stationary", steps: int | None = None
+    transition: Any,
+    exposure: Any,
+    initial: Any = "stationary",
+    steps: int | None = None,
+    *,
+    emission: Any = None,
 ) -> float:
     """Return the pure loss of releases along a Markov chain about one step's state, rounded up (M20).
 
@@ -194,16 +201,23 @@ def temporal_leakage(
     or "free" for any law. If several laws are stationary, "stationary" means any law. With steps=None releases never
     end: the result then satisfies g(D + ℓ) ≤ D, and is infinite if messages do not converge.
 
+    With `emission` the states are hidden, as in `pf.HiddenMarkov`. The exposures are then about what a step shows, and
+    the loss is about its hidden state (M58).
+
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]
     >>> round(temporal_leakage(stay, 0.1), 4), round(temporal_leakage(stay, 0.1, steps=1), 4)
     (0.8724, 0.1)
     >>> temporal_leakage([[1, 0], [0, 1]], 0.1)
     inf
+    >>> round(temporal_leakage(stay, 0.5, emission=stay), 8)
+    2.69920096
     """
     kernels, _ = read_kernels(transition)
-    exposures = _exposures(exposure, kernels.shape[1])
-    chain = Chain(kernels, np.arange(len(kernels)), _laws(initial, kernels))
-    secrets = Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_)))
+    chain: Chain | HiddenChain = Chain(kernels, np.arange(len(kernels)), _laws(initial, kernels))
+    secrets = Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_)), hidden=True)
+    if emission is not None:
+        chain = HiddenChain(chain, np.array(read_emission(emission, chain.states)))
+    exposures = _exposures(exposure, chain.states)
     if steps is None:
         return endless_leak(chain, exposures, secrets).value
     instead = "steps=None, which holds for all of them"

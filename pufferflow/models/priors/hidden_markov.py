@@ -88,7 +88,7 @@ class HiddenMarkov(SequencePrior, kind="hidden markov chain"):
         set_fields(
             self,
             transition=chain.transition,
-            emission=_read_emission(emission, chain.states),
+            emission=read_emission(emission, chain.states),
             initial=chain.initial,
             period=chain.period,
             states=names,
@@ -210,7 +210,7 @@ class HiddenMarkov(SequencePrior, kind="hidden markov chain"):
         return self.hidden_chain(positions, start), int(positions[0])
 
 
-def _read_emission(given: Any, states: int) -> Rows:
+def read_emission(given: Any, states: int) -> Rows:
     """Return the laws of the symbols of each hidden state."""
     check_not_masked(given, "emission", allowed=_EMISSION)
     try:
