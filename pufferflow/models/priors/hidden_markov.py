@@ -51,8 +51,8 @@ class HiddenMarkov(SequencePrior, kind="hidden markov chain"):
 
     >>> home = HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], states=["away", "home"])
     >>> print(home.describe())
-    each row depends on a hidden state alone ('away' or 'home'); these form a Markov chain of 2 states, which starts
-    from its stationary law
+    each row has a hidden state ('away' or 'home'), on which alone its value depends; the states form a Markov chain of
+    2 states, which starts from its stationary law
     """
 
     transition: tuple[Rows, ...]
@@ -197,10 +197,10 @@ class HiddenMarkov(SequencePrior, kind="hidden markov chain"):
         return values_not_at_every_step(self.chain.possible.shown(np.array(self.emission)), secret)
 
     def describe(self) -> str:
-        hidden = f"each row depends on a hidden state alone ({' or '.join(map(repr, self.names))})"
-        return (
-            f"{hidden}; {self.chain.describe().replace('rows', 'these', 1)}{self.source_in_words}"
-        )
+        names = " or ".join(map(repr, self.names))
+        chain = self.chain.describe().replace("rows", "the states", 1)
+        hidden = f"each row has a hidden state ({names}), on which alone its value depends"
+        return f"{hidden}; {chain}{self.source_in_words}"
 
     def hidden_chain(self, positions: Floats, start: float = 0) -> HiddenChain:
         """Return the hidden chain along rows at these positions, counted in steps; its first step is at `start`."""
