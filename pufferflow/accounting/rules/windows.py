@@ -28,6 +28,7 @@ from pufferflow.distributions.markov.chain_parts import (
     endless_leak_of_parts,
     leak_of_parts,
 )
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
 from pufferflow.distributions.markov.state_loss import Exposures, Window, exposures_of
 from pufferflow.distributions.markov.window_sums import NoisySum, WindowSums, lattice_of
 from pufferflow.models.priors.markov import ChainPrior
@@ -67,7 +68,7 @@ class WindowsRule(CompositionRule):
             return math.inf
         chain, begin = chain_along(releases, first, last)
         parts = parts_of(releases.costs, begin, last)
-        if parts is None:
+        if parts is None or isinstance(chain, HiddenChain):
             return math.inf
         rows = parts[-1].end - parts[0].first
         secrets = secrets_along(releases, begin, rows)
