@@ -20,6 +20,10 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.accounting.rules.markov import temporal_leakage
+from pufferflow.distributions.markov.chain import Chain
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
+from pufferflow.distributions.markov.row_mechanisms import leak_with_delta
+from pufferflow.distributions.markov.state_loss import Secrets
 
 SAME = 1e-7
 ROWS = pl.DataFrame({"t": range(4), "x": [0, 1, 2, 3]})
@@ -97,6 +101,45 @@ def _own(scale, hidden):
         scenario_of(pf.HiddenMarkov(STAY, SHOWS), LEVELS, hidden=hidden), pf.Statistic.total(1)
     )
     return pf.loss(laws, pf.Laplace(scale), pf.Pure)
+
+
+@pytest.mark.parametrize("seed", thinned(range(8), 0.3))
+def test_a_delta_of_rows_is_never_below_the_exact_one(seed):
+    """Rows that respond at random, or with a small chance as they are: (ε, δ) about a hidden state (M37, M58)."""
+    rng = np.random.default_rng([9, seed])
+    states, symbols, rows = rng.integers(2, 4, 3)
+    kernel, emission, start = random_chain(rng, states, symbols)
+    epsilon, delta = rng.choice([0.1, 0.5, 1.5]), rng.choice([0.01, 0.1])
+    steps = Chain(kernel[None], np.zeros(rows - 1, dtype=np.intp), start[None])
+    response = 1 + math.expm1(epsilon) * np.eye(symbols)
+    response = (1 - delta) * response / response.sum(axis=1, keepdims=True)
+    shown = emission @ np.concatenate([response, delta * np.eye(symbols)], axis=1)
+    paths, _, masses = joint(kernel, np.ones((states, 1)), start, range(rows))
+    outputs = np.array(list(itertools.product(range(2 * symbols), repeat=rows)))
+    likelihood = shown[paths[:, None, :], outputs[None]].prod(axis=2)
+    for row in range(rows):
+        flags = np.arange(rows) == row
+        pairs = Secrets(np.argwhere(~np.eye(states, dtype=np.bool_)), flags, hidden=True)
+        loss, left = leak_with_delta(HiddenChain(steps, emission), epsilon, delta, pairs)
+        laws = [
+            (masses * (paths[:, [row]] == state) * likelihood).sum(axis=0)
+            for state in range(states)
+        ]
+        for p, q in itertools.permutations([law / law.sum() for law in laws], 2):
+            assert np.maximum(p - math.exp(loss) * q, 0).sum() <= left + 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hidden", [True, False], ids=["state", "symbol"])
+def test_gaussian_sums_about_states_are_forgotten(hidden, tmp_path):
+    """A sum a row, for ever, is finite about the state (M37); about symbols nothing but group privacy is known."""
+    scenario = scenario_of(pf.HiddenMarkov(STAY, SHOWS), LEVELS, hidden=hidden)
+    batch = pf.protect(ROWS.head(1), scenario).private_sum("x")
+    plan = batch.plan(pf.Approx(0.02, 1e-9), noise=pf.Gaussian)
+    with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
+        account = ledger.open("levels", scenario, limit=pf.Approx(9.0, 1e-6))
+        forecast = account.forecast(plan, every=1)
+    assert (forecast.total < 9) == hidden
 
 
 @pytest.mark.parametrize("hidden", [True, False], ids=["state", "symbol"])

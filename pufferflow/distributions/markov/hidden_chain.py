@@ -56,6 +56,14 @@ class HiddenChain(StateSequence):
                 found[at] = self._known[limits.tobytes()] = self._symbols.send(0, limits)
         return np.array(found, dtype=np.float64).reshape(len(losses), *[len(self.emission)] * 2)
 
+    def felt_with_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return (e, κ): what keeps (epsilon, δ) about symbols keeps (e, κδ) about hidden states (M58)."""
+        symbols, states = self.states, len(self.emission)
+        limits = epsilon * (1 - np.eye(symbols))
+        own = float(self.felt(limits[None]).max())
+        shares = self._symbols.hockey(0, np.full((states, states), own))
+        return own, float((shares * (1 - np.eye(states))).max())
+
     def repeated(self, steps: int) -> "HiddenChain":
         """Return the chain that repeats these steps."""
         return replace(self, hidden=self.hidden.repeated(steps))

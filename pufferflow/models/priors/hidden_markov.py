@@ -164,6 +164,10 @@ class HiddenMarkov(SequencePrior, kind="hidden markov chain"):
         return self.chain.repeats
 
     @property
+    def row_values(self) -> int:
+        return len(self.emission[0])
+
+    @property
     def steps_known(self) -> float:
         return self.chain.steps_known
 

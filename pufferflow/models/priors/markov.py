@@ -65,6 +65,11 @@ class SequencePrior(Prior):
 
     @property
     @abc.abstractmethod
+    def row_values(self) -> int:
+        """The number of values that a row can have."""
+
+    @property
+    @abc.abstractmethod
     def steps_known(self) -> float:
         """How many steps the matrices cover from the first one; ∞ if they repeat."""
 
@@ -122,6 +127,10 @@ class ChainPrior(SequencePrior):
     def repeats(self) -> int | None:
         # sequences forget any other start gradually, so that laws change with the distance from it
         return self.period if self.initial == "stationary" else None
+
+    @property
+    def row_values(self) -> int:
+        return self.states
 
     @property
     def steps_known(self) -> float:
