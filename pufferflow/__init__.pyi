@@ -62,6 +62,7 @@ from pufferflow.models.priors.correlations import Exchangeable as Exchangeable
 from pufferflow.models.priors.correlations import Kernel as Kernel
 from pufferflow.models.priors.gaussian import GaussianPrior as GaussianPrior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture as GaussianMixture
+from pufferflow.models.priors.hidden_markov import HiddenMarkov as HiddenMarkov
 from pufferflow.models.priors.latent_class import LatentClass as LatentClass
 from pufferflow.models.priors.markov import MarkovChain as MarkovChain
 from pufferflow.models.priors.simple import AnyCorrelation as AnyCorrelation

@@ -24,17 +24,17 @@ from pufferflow.accounting.rules.markov import (
     along_one_chain,
     chain_of,
     exposed,
-    secrets_of,
 )
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import float_above
 from pufferflow.distributions.markov.state_loss import Exposures, endless_leak
 from pufferflow.models.priors.base import Prior
-from pufferflow.models.priors.markov import ChainPrior
+from pufferflow.models.priors.markov import SequencePrior
 from pufferflow.models.scenario import Scenario
-from pufferflow.models.secret import Secret
+from pufferflow.models.secret import Derived, Secret
 from pufferflow.published.cost import Cost, Shape
+from pufferflow.sensitivity.hidden_markov import secrets_of
 
 _ELSEWHERE = 0, -1
 """Steps that no release has: there may always be rows that one did not see."""
@@ -166,14 +166,14 @@ class RunningTotal:
 
     def _along(self, costs: Sequence[Cost]) -> bool:
         """Return whether releases lie along a chain that starts stationary, where windows may have any position."""
-        rest = isinstance(self.prior, ChainPrior) and self.prior.repeats is not None
-        if not rest or not isinstance(self.scenario.secret, Secret):
+        rest = isinstance(self.prior, SequencePrior) and self.prior.repeats is not None
+        if not rest or not isinstance(self.scenario.secret, Secret | Derived):
             return False
         return not costs or along_one_chain(self.scenario, self.prior, [*self._costs[:1], *costs])
 
     def _endless(self, most: Floats) -> float:
         """Return the loss of endlessly many steps that are all exposed as much as the most exposed one."""
-        if not np.isfinite(most).all() or not isinstance(self.prior, ChainPrior):
+        if not np.isfinite(most).all() or not isinstance(self.prior, SequencePrior):
             return math.inf
         if not most.any():
             return 0.0
@@ -181,7 +181,9 @@ class RunningTotal:
         if key not in self._for_ever:
             chain, _ = chain_of(self.prior, np.arange((self.prior.period or 1) + 1.0), 0)
             step = Exposures(most[None], np.zeros(1, dtype=np.intp))
-            self._for_ever[key] = endless_leak(chain, step, secrets_of(self.scenario.secret)).value
+            self._for_ever[key] = endless_leak(
+                chain, step, secrets_of(self.prior, self.scenario.secret)
+            ).value
         return self._for_ever[key]
 
 

@@ -15,13 +15,15 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
+from pufferflow.calibration.laws import Witness
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.validate import instance
 from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.gaussian_law import GaussianLaw
 from pufferflow.distributions.markov.chain import Chain
+from pufferflow.models.priors.hidden_markov import HiddenMarkov
 from pufferflow.models.priors.markov import MarkovChain
-from pufferflow.models.secret import Initial, Secret
+from pufferflow.models.secret import Derived, Initial, Secret
 from pufferflow.noise.base import Noise
 from pufferflow.noise.sampler import Noisy
 from pufferflow.release.explain.worst_pair import Origin
@@ -241,49 +243,67 @@ def paths(plan: CalibratedNoise, origin: Origin) -> list[RowWorlds]:
 
     One answer alone has a law that can be listed, which is quicker.
     """
+    pattern = origin.pattern
+    if pattern.covers or pattern.positions is None or pattern.answers * len(plan.weights) < 2:
+        return []
+    drawn = _drawn(origin, plan.calibration.witness)
+    return [] if drawn is None else _worlds(plan, origin, drawn)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """The rows of a chain that are drawn, the secret's row and its two states, and the cells of rows."""
+
+    chain: Chain
+    row: int
+    states: list[int]
+    cells: Indices
+    per_row: int = 1
+    """How many rows of the chain are drawn for a row of the data: two along a hidden chain, state and symbol."""
+
+
+def _drawn(origin: Origin, witness: Witness) -> _Drawn | None:
+    """Return the rows to draw; None where they are on no single chain, or the secret is no state of it."""
     prior, secret, pattern = origin.tables.prior, origin.tables.secret, origin.pattern
-    if not isinstance(prior, MarkovChain) or pattern.covers or pattern.positions is None:
-        return []
-    if not isinstance(secret, Secret | Initial) or pattern.answers * len(plan.weights) < 2:
-        return []
-    positions, cells, row = pattern.positions, pattern.cells, plan.calibration.witness.row or 0
+    values, row, cells = witness.secrets or (), witness.row or 0, pattern.cells
+    positions = np.asarray(pattern.positions, dtype=np.float64)
+    if isinstance(prior, HiddenMarkov) and isinstance(secret, Derived):
+        hidden = prior.hidden_chain(positions, pattern.start)
+        states = [prior.names.index(value) * hidden.states for value in values]
+        apart = np.stack([np.full(len(cells), -1), cells], axis=1).reshape(-1)
+        return _Drawn(hidden.unfolded, 2 * row, states, apart, per_row=2)
+    if not isinstance(prior, MarkovChain) or not isinstance(secret, Secret | Initial):
+        return None
     if isinstance(secret, Initial):
         row = 0
         if positions[0] > pattern.start:
             positions, cells = np.append(pattern.start, positions), np.append(-1, cells)
-    stretch = _stretch(cells, row)
+    states = [secret.domain.place(value, "a value") for value in values]
+    return _Drawn(prior.chain(positions, pattern.start), row, states, cells)
+
+
+def _worlds(plan: CalibratedNoise, origin: Origin, drawn: _Drawn) -> list[RowWorlds]:
+    """Return the worlds for every law of the first row under which both states are possible."""
+    stretch, chain = _stretch(drawn.cells, drawn.row), drawn.chain
     if stretch is None:
         return []
-    chain = prior.chain(positions, pattern.start)
-    states = [
-        secret.domain.place(value, "a value") for value in plan.calibration.witness.secrets or ()
-    ]
-    return _worlds(plan, origin, chain, stretch, (row, states[0], states[1]))
-
-
-def _worlds(
-    plan: CalibratedNoise,
-    origin: Origin,
-    chain: Chain,
-    stretch: tuple[int, Indices],
-    at: tuple[int, int, int],
-) -> list[RowWorlds]:
-    """Return the worlds for every law of the first row under which both states are possible."""
-    (first, cells), (row, *states) = stretch, at
+    first, cells = stretch
     measures = np.flatnonzero(plan.weights > 0)
     tables = np.array([origin.tables.row(measure) for measure in measures.tolist()])
     tables = tables - tables.min(axis=1, keepdims=True)
+    tables = np.tile(tables, (1, chain.states // tables.shape[1]))
     order = chain.order[first : first + len(cells) - 1]
     worlds = list[RowWorlds]()
     for initial in chain.initial[:_MOST_STARTS]:
-        law, middle = _law_after(chain, initial, first), _law_after(chain, initial, row)
-        if (middle[states] > 0).all():
+        law, middle = _law_after(chain, initial, first), _law_after(chain, initial, drawn.row)
+        if (middle[drawn.states] > 0).all():
             path, other = (
-                Path(chain.kernels, order, law, row - first, state, cells, tables)
-                for state in states
+                Path(chain.kernels, order, law, drawn.row - first, state, cells, tables)
+                for state in drawn.states
             )
-            count = int(cells.max()) + 1
-            note = f"{len(cells)} rows were generated from the prior, given the secret, and summed in {count} cells"
+            count, rows = int(cells.max()) + 1, -(-len(cells) // drawn.per_row)
+            note = f"{rows} rows were generated from the prior, given the secret, and summed in {count} cells"
             worlds.append(RowWorlds((path, other), (*measures.tolist(),) * count, note))
     return worlds
 

@@ -43,10 +43,11 @@ from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.markov.chain import Chain
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.differing_rows import DifferingRows
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
 from pufferflow.distributions.markov.quilts import Quilts, approximate_quilts, exact_quilts
 from pufferflow.distributions.markov.row_mechanisms import RowLeak, leak_of_rows
 from pufferflow.distributions.markov.single_answers import losses_of_answers
-from pufferflow.distributions.markov.state_loss import Secrets
+from pufferflow.distributions.markov.state_loss import AnyChain, Secrets
 from pufferflow.noise.base import Family, Noise
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
@@ -80,7 +81,7 @@ class RowBridge:
     (36.58664, 1.0)
     """
 
-    chain: Chain | Chains
+    chain: AnyChain
     secrets: Secrets
     endless: bool = False
     _leaks: dict[float, RowLeak] = field(default_factory=dict[float, RowLeak], repr=False)
@@ -140,17 +141,19 @@ class RowBridge:
         )
 
     @cached_property
-    def _coarse(self) -> Chain | None:
+    def _coarse(self) -> Chain | HiddenChain | None:
         """The same endless chain with coarser messages, which converge sooner; None if there is none."""
         finer = (
             self.endless
-            and isinstance(self.chain, Chain)
+            and not isinstance(self.chain, Chains)
             and self.chain.states > 2
             and not self.chain.coarse
         )
-        return replace(self.chain, coarse=True) if finer and isinstance(self.chain, Chain) else None
+        if not finer or isinstance(self.chain, Chains):
+            return None
+        return replace(self.chain, coarse=True)
 
-    def _leak_along(self, chain: Chain | Chains, epsilon: float) -> RowLeak:
+    def _leak_along(self, chain: AnyChain, epsilon: float) -> RowLeak:
         try:
             found = leak_of_rows(chain, epsilon, self.secrets)
         except Refused:  # a state with a probability too small for a float
@@ -203,7 +206,7 @@ class ChainedRows:
     (1.096, 'row by row along the chain (M37)')
     """
 
-    chain: Chain | Chains
+    chain: AnyChain
     secrets: Secrets
     endless: bool = False
     _known: dict[tuple[Any, ...], tuple[float, str]] = field(
@@ -367,9 +370,14 @@ class ChainedRows:
 
         "Many" is half of the rows of the chain: the other half holds a secret row of every phase.
         """
+        chain = self.chain
+        if isinstance(chain, HiddenChain):
+            if not self.secrets.hidden:
+                return None
+            chain = chain.along  # rows with the same hidden state show the same
         most = self.chain.length // 2 if self.endless else None
         try:
-            counts, masses = DifferingRows.of(self.chain).counts(most)
+            counts, masses = DifferingRows.of(chain).counts(most)
         except Refused:  # a state with a probability too small for a float
             return None
         numbers = counts.astype(np.float64)
@@ -418,7 +426,11 @@ class Messages(Bound):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         walks = as_laws(pairs).walks()
         if isinstance(noise, Gaussian) and not self.coarse and all(map(_single_answers, walks)):
-            return [SingleAnswers(rows) for rows in walks if isinstance(rows, DependentChain)]
+            return [
+                SingleAnswers(rows, rows.chain)
+                for rows in walks
+                if isinstance(rows, DependentChain) and isinstance(rows.chain, Chain)
+            ]
         walks = [rows.coarse() if self.coarse else rows for rows in walks]
         return [PureLoss(rows.reach, rows.loss, rows, given_away=rows.given_away) for rows in walks]
 
@@ -449,9 +461,9 @@ class SingleAnswers(LossCurve):
     certainty = Certainty.UPPER_BOUND
     tolerance = 1e-6
 
-    def __init__(self, rows: DependentChain) -> None:
+    def __init__(self, rows: DependentChain, chain: Chain) -> None:
         self.sensitivity = rows.farthest
-        self._along = ChainedRows(rows.chain, rows.secrets)
+        self._along = ChainedRows(chain, rows.secrets)
         self._witness = rows.place(0, rows.secrets.pairs[0].tolist())
 
     def pure(self, noise: Noise) -> Worst:

@@ -19,8 +19,8 @@ from pufferflow.distributions.distances import near, winf
 from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.gaussian_law import GaussianLaw
 from pufferflow.distributions.markov.chain import Chain
-from pufferflow.distributions.markov.chain_class import Chains
-from pufferflow.distributions.markov.state_loss import Exposures, Secrets, leak
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
+from pufferflow.distributions.markov.state_loss import AnyChain, Exposures, Secrets, leak
 from pufferflow.distributions.markov.windows_of_answers import AnswersInWindows, RowSums
 from pufferflow.distributions.wasserstein_1d import longest
 from pufferflow.noise.base import Noise
@@ -211,10 +211,13 @@ class DependentRows(abc.ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class DependentChain(DependentRows):
-    """The rows of a Markov chain: row t moves the answers it touches by `shifts[kinds[t], :, e, f]` from e to f."""
+    """The rows of a Markov chain: row t moves the answers it touches by `shifts[kinds[t], :, e, f]` from e to f.
+
+    The rows of a hidden chain do so from symbol e to symbol f.
+    """
 
     answers: int
-    chain: Chain | Chains
+    chain: AnyChain
     shifts: Floats
     kinds: Indices
     secrets: Secrets
@@ -257,7 +260,7 @@ class DependentChain(DependentRows):
     def coarse(self) -> DependentRows:
         return (
             replace(self, chain=replace(self.chain, coarse=True))
-            if isinstance(self.chain, Chain)
+            if isinstance(self.chain, Chain | HiddenChain)
             else super().coarse()
         )
 

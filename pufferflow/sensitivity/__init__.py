@@ -1,5 +1,6 @@
 """How far answers move with a secret: the laws of an answer under a prior. Each file registers its priors."""
 
+from pufferflow.sensitivity import hidden_markov as hidden_markov
 from pufferflow.sensitivity import latent_class as latent_class
 from pufferflow.sensitivity import markov as markov
 from pufferflow.sensitivity import samples as samples

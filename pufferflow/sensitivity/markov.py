@@ -48,13 +48,16 @@ from pufferflow.sensitivity.movement import group_movement
 _MOST_MULTIPLE = 10**6
 
 
-def value_places(secret: AnySecret, domain: Domain) -> Indices:
-    """Return the pairs of values that must be indistinguishable by their places in the domain, of shape (pairs, 2)."""
+def value_places(secret: AnySecret, domain: Domain | None = None) -> Indices:
+    """Return the pairs of values that must be indistinguishable by their places in the domain, of shape (pairs, 2).
+
+    It is the secret's own domain if none is given.
+    """
     if not isinstance(secret, Secret | Initial):
         raise InternalError(
             "A chain was given a secret that it had refused.", instead="reporting it"
         )
-    if secret.domain == domain:
+    if domain is None or secret.domain == domain:
         return secret.pair_places
     pairs = [[domain.place(value, "a value") for value in pair] for pair in secret.value_pairs()]
     return np.array(pairs, dtype=np.intp)
@@ -517,7 +520,7 @@ class ChainLaws(Laws):
         if self._of_class or self._jointly or witness.secrets is None or witness.row is None:
             return None
         states = self._labels.index(witness.secrets[0]), self._labels.index(witness.secrets[1])
-        mu, nu = (_times(law, self._rows.unit) for law in pair_of(self._sums, witness.row, states))
+        mu, nu = (times(law, self._rows.unit) for law in pair_of(self._sums, witness.row, states))
         return self._pair(mu, nu, witness.row, states)
 
     @cached_property
@@ -597,7 +600,7 @@ class ChainLaws(Laws):
             )
         unit = self._rows.unit
         return [
-            self._pair(_times(mu, unit), _times(nu, unit), row, states)
+            self._pair(times(mu, unit), times(nu, unit), row, states)
             for row, states, mu, nu in listed(self._sums, self._pairs, self._rows.secret)
         ]
 
@@ -634,7 +637,8 @@ class ChainLaws(Laws):
         )
 
 
-def _times(law: Law, unit: float) -> Law:
+def times(law: Law, unit: float) -> Law:
+    """Return the law of so many times the number."""
     return law if unit == 1 else law.map(lambda values: values * unit)
 
 

@@ -11,8 +11,9 @@ from pufferflow.calibration.laws import Laws, Place
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import InternalError, Refused, UsageError
 from pufferflow.models.priors.base import Prior
+from pufferflow.models.priors.hidden_markov import HiddenMarkov
 from pufferflow.models.priors.markov import MarkovChain
-from pufferflow.models.secret import AnySecret, Initial, Presence, Secret
+from pufferflow.models.secret import AnySecret, Derived, Initial, Presence, Secret
 from pufferflow.queries.engine_interface import COPIES, Pattern
 from pufferflow.queries.statistic import Statistic
 from pufferflow.sensitivity.cells import (
@@ -122,19 +123,16 @@ def window(prior: Prior, secret: AnySecret, pattern: Pattern) -> Pattern:
     """
     inside = np.flatnonzero(pattern.cells >= 0)
     if (
-        not isinstance(prior, MarkovChain)
+        not isinstance(prior, MarkovChain | HiddenMarkov)
+        or prior.period is None
         or pattern.positions is None
         or pattern.covers
         or not len(inside)
+        or not _any_two_states(prior, secret)
     ):
-        return pattern
-    if prior.period is None or not isinstance(secret, Secret | Initial):
         return pattern
     first, last = (0 if isinstance(secret, Initial) else int(inside[0])), int(inside[-1]) + 1
-    if (isinstance(secret, Secret) and not secret.every_pair) or (first, last) == (
-        0,
-        len(pattern.cells),
-    ):
+    if (first, last) == (0, len(pattern.cells)):
         return pattern
     if first and not _starts(prior, float(pattern.positions[first]), pattern.start):
         first = 0
@@ -147,10 +145,20 @@ def window(prior: Prior, secret: AnySecret, pattern: Pattern) -> Pattern:
     )
 
 
-def _starts(prior: MarkovChain, position: float, start: float) -> bool:
+def _any_two_states(prior: MarkovChain | HiddenMarkov, secret: AnySecret) -> bool:
+    """Return whether any two states of a row are a secret, or the first row is one.
+
+    Symbols of a hidden chain are no states: a row outside is revealed by hidden states, not by symbols.
+    """
+    if isinstance(prior, HiddenMarkov):
+        return isinstance(secret, Derived) and secret.values is None
+    return isinstance(secret, Initial) or (isinstance(secret, Secret) and secret.every_pair)
+
+
+def _starts(prior: MarkovChain | HiddenMarkov, position: float, start: float) -> bool:
     """Return whether floats can represent the law of the chain at a position; far from the start they may not."""
     try:
-        prior.chain(np.array([position]), start)
+        prior.along(np.array([position]), start)
     except Refused:
         return False
     return True

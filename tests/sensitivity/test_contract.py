@@ -72,6 +72,16 @@ CASES = {
         pf.Derived("kind", column="x", domain=[0, 1, 2]),
         pf.LatentClass([0.3, 0.7], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]),
     ),
+    "hidden state": (
+        pf.Derived("kind", column="x", domain=[0, 1, 2]),
+        pf.HiddenMarkov([[0.9, 0.1], [0.3, 0.7]], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]),
+    ),
+    "value behind hidden states": (
+        VALUES,
+        pf.HiddenMarkov(
+            [[0.9, 0.1], [0.3, 0.7]], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], states=["a", "b"]
+        ),
+    ),
     "table": (pf.Derived("ill"), pf.Table(ROWS)),
     "tables near": (
         pf.Secret("paid", domain=["no", "yes"]),

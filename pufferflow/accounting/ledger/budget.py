@@ -27,7 +27,7 @@ from pufferflow.core.validate import finite_number
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.latent_class import LatentClass, LatentClassesNear
-from pufferflow.models.priors.markov import ChainPrior
+from pufferflow.models.priors.markov import SequencePrior
 from pufferflow.models.priors.memory import forgotten_after, measure_of_memory
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Derived, Initial, Presence, ValueSecret
@@ -216,7 +216,7 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
         return f"{begun} may depend on each other in any way, so what all releases reveal about them adds up."
     if isinstance(belief, LatentClass | LatentClassesNear | GaussianMixture):
         return f"{begun} share a class, and a release about any of them reveals something about it."
-    if rule == CouplingRule.name and not isinstance(belief, ChainPrior):
+    if rule == CouplingRule.name and not isinstance(belief, SequencePrior):
         return f"All of {group} move together in one way. Every release adds how far its answer moves with them."
     never_forgotten = (
         rule == CouplingRule.name

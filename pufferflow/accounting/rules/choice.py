@@ -26,7 +26,7 @@ from pufferflow.core.rounding import UNIT
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.latent_class import LatentClass
-from pufferflow.models.priors.markov import ChainPrior
+from pufferflow.models.priors.markov import ChainPrior, SequencePrior
 from pufferflow.privacy.guarantee import Divergence, GuaranteeFamily
 
 TRANSLATION = TranslationRule()
@@ -75,7 +75,7 @@ def methods_of(kind: GuaranteeFamily) -> list[str]:
 def methods_for(kind: GuaranteeFamily, priors: Iterable[Prior]) -> list[str]:
     """Return the accounting methods that differ from each other under some priors."""
     needed: dict[str, type[Prior]] = {
-        "rows": ChainPrior,
+        "rows": SequencePrior,
         "answers": ChainPrior,
         "classes": GaussianMixture,
         "latent": LatentClass,

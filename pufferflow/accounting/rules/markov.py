@@ -9,12 +9,13 @@ from typing import Any, cast, final
 import numpy as np
 
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
-from pufferflow.core.arrays import Flags, Floats, Indices
+from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import InternalError, Refused, UsageError
 from pufferflow.core.validate import finite_number_above, whole_number
 from pufferflow.distributions.markov.chain import LONG, Chain, stationary, tile
-from pufferflow.distributions.markov.chain_class import Chains
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
 from pufferflow.distributions.markov.state_loss import (
+    AnyChain,
     Exposures,
     Secrets,
     Window,
@@ -24,12 +25,13 @@ from pufferflow.distributions.markov.state_loss import (
     leak,
 )
 from pufferflow.models.priors.base import Prior
-from pufferflow.models.priors.markov import ChainPrior
+from pufferflow.models.priors.hidden_markov import read_emission
+from pufferflow.models.priors.markov import SequencePrior
 from pufferflow.models.priors.transition_kernels import read_initial, read_kernels
 from pufferflow.models.scenario import Scenario
-from pufferflow.models.secret import AnySecret, Initial, Secret
+from pufferflow.models.secret import Derived, Initial, Secret
 from pufferflow.published.cost import Cost
-from pufferflow.sensitivity.markov import value_places
+from pufferflow.sensitivity.hidden_markov import secrets_of
 
 _MOST_LOSS = 1e6
 _MOST_STEPS = 8_000_000
@@ -38,8 +40,8 @@ _MOST_STEPS = 8_000_000
 def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> bool:
     """Return whether all costs lie along one chain, with losses that are known step by step."""
     if (
-        not isinstance(prior, ChainPrior)
-        or not isinstance(scenario.secret, Secret | Initial)
+        not isinstance(prior, SequencePrior)
+        or not isinstance(scenario.secret, Secret | Initial | Derived)
         or not costs
     ):
         return False
@@ -54,23 +56,13 @@ def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> 
     return known and (None not in starts or prior.repeats is not None)
 
 
-def chain_of(prior: Prior, steps: Floats, begin: float) -> tuple[Chain | Chains, int]:
+def chain_of(prior: Prior, steps: Floats, begin: float) -> tuple[AnyChain, int]:
     """Return the chain along consecutive steps, or a little before them, and its first step."""
-    if not isinstance(prior, ChainPrior):
+    if not isinstance(prior, SequencePrior):
         raise InternalError(
             "A chain was requested under a prior that has none.", instead="reporting it"
         )
     return prior.along(steps, begin)
-
-
-def secrets_of(secret: AnySecret, rows: Flags | None = None) -> Secrets:
-    """Return which two states must be indistinguishable, both ways round."""
-    if not isinstance(secret, Secret | Initial):
-        raise InternalError(
-            "A chain was requested for a secret that is no row's.", instead="reporting it"
-        )
-    pairs = value_places(secret, secret.domain)
-    return Secrets(np.concatenate([pairs, pairs[:, ::-1]]), rows)
 
 
 def exposed(costs: Sequence[Cost], span: tuple[int, int] | None = None) -> Exposures:
@@ -124,7 +116,7 @@ class MessagesRule(CompositionRule):
         every, (low, high) = schedule.steps, schedule.cost.window
         if math.isinf(low):  # no query
             return self.pure(replace(releases, costs=[*spent, schedule.cost]))
-        period = prior.period if isinstance(prior, ChainPrior) else None
+        period = prior.period if isinstance(prior, SequencePrior) else None
         if period is None or not every:  # the schedule repeats the same steps
             return math.inf
         steady = int(
@@ -169,7 +161,7 @@ def span_of(releases: UnitReleases) -> tuple[int, int]:
     return first, int(ends[:, 1].max())
 
 
-def chain_along(releases: UnitReleases, first: int, last: int) -> tuple[Chain | Chains, int]:
+def chain_along(releases: UnitReleases, first: int, last: int) -> tuple[AnyChain, int]:
     """Return the chain along all steps up to the last, and the first step that it has."""
     start = releases.costs[0].start
     begin = float(first) if start is None else start
@@ -184,7 +176,7 @@ def secrets_along(releases: UnitReleases, first: int, steps: int) -> Secrets:
         if isinstance(secret, Initial)
         else None
     )
-    return secrets_of(secret, rows)
+    return secrets_of(releases.prior, secret, rows)
 
 
 _STEPS = "a whole number of steps from 1 on, or None"
@@ -192,7 +184,12 @@ _EXPOSURE = "a finite loss >= 0 for each step, or a matrix of them with zeros on
 
 
 def temporal_leakage(
-    transition: Any, exposure: Any, initial: Any = "stationary", steps: int | None = None
+    transition: Any,
+    exposure: Any,
+    initial: Any = "stationary",
+    steps: int | None = None,
+    *,
+    emission: Any = None,
 ) -> float:
     """Return the pure loss of releases along a Markov chain about one step's state, rounded up (M20).
 
@@ -204,16 +201,23 @@ def temporal_leakage(
     or "free" for any law. If several laws are stationary, "stationary" means any law. With steps=None releases never
     end: the result then satisfies g(D + ℓ) ≤ D, and is infinite if messages do not converge.
 
+    With `emission` the states are hidden, as in `pf.HiddenMarkov`. The exposures are then about what a step shows, and
+    the loss is about its hidden state (M58).
+
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]
     >>> round(temporal_leakage(stay, 0.1), 4), round(temporal_leakage(stay, 0.1, steps=1), 4)
     (0.8724, 0.1)
     >>> temporal_leakage([[1, 0], [0, 1]], 0.1)
     inf
+    >>> round(temporal_leakage(stay, 0.5, emission=stay), 8)
+    2.69920096
     """
     kernels, _ = read_kernels(transition)
-    exposures = _exposures(exposure, kernels.shape[1])
-    chain = Chain(kernels, np.arange(len(kernels)), _laws(initial, kernels))
-    secrets = Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_)))
+    chain: Chain | HiddenChain = Chain(kernels, np.arange(len(kernels)), _laws(initial, kernels))
+    secrets = Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_)), hidden=True)
+    if emission is not None:
+        chain = HiddenChain(chain, np.array(read_emission(emission, chain.states)))
+    exposures = _exposures(exposure, chain.states)
     if steps is None:
         return endless_leak(chain, exposures, secrets).value
     instead = "steps=None, which holds for all of them"

@@ -15,20 +15,23 @@ import numpy as np
 
 from pufferflow.accounting.rules.additive import squared_deviations, squares_of_one_row
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, added
-from pufferflow.accounting.rules.markov import chain_of, secrets_of, span_of
+from pufferflow.accounting.rules.markov import span_of
 from pufferflow.calibration.chain_bounds import ChainedRows
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.markov.chain import Chain
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
 from pufferflow.distributions.markov.state_loss import Secrets, Window, exposures_of
 from pufferflow.models.priors.base import Prior
-from pufferflow.models.priors.markov import ChainPrior
+from pufferflow.models.priors.hidden_markov import HiddenMarkov
+from pufferflow.models.priors.markov import ChainPrior, SequencePrior
 from pufferflow.models.scenario import Scenario
-from pufferflow.models.secret import Initial, Secret
+from pufferflow.models.secret import Derived, Initial, Secret
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.privacy.guarantee import GuaranteeFamily
 from pufferflow.published.cost import Cost, Shape
+from pufferflow.sensitivity.hidden_markov import secrets_of
 
 _LONGEST = 1024
 _TURNS = 8
@@ -87,7 +90,7 @@ def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Pr
     """
     windows = [one.window for one in (*costs, cost)]
     if (
-        not isinstance(prior, ChainPrior)
+        not isinstance(prior, SequencePrior)
         or prior.repeats is None
         or not every
         or not cost.shape.runs
@@ -125,7 +128,7 @@ def chained_rows(
     return _chained(prior, known, first, (first, first + steps[1] - steps[0]), endless=False)
 
 
-def _endless(prior: ChainPrior, secret: Secret | Initial) -> ChainedRows:
+def _endless(prior: SequencePrior, secret: Secret | Initial | Derived) -> ChainedRows:
     """Return the rows of a chain whose laws repeat, from any row to any other."""
     return _chained(
         prior, secret, 0, (0, max(_LONGEST, _TURNS * (prior.repeats or 1))), endless=True
@@ -134,21 +137,21 @@ def _endless(prior: ChainPrior, secret: Secret | Initial) -> ChainedRows:
 
 @lru_cache(maxsize=64)
 def _chained(
-    prior: ChainPrior,
-    secret: Secret | Initial | None,
+    prior: SequencePrior,
+    secret: Secret | Initial | Derived | None,
     begin: int,
     steps: tuple[int, int],
     *,
     endless: bool,
 ) -> ChainedRows:
     """Return the rows of a chain; without a secret any two states have to be indistinguishable."""
-    chain, _ = chain_of(prior, np.arange(steps[0], steps[1] + 1, dtype=np.float64), float(begin))
-    if isinstance(chain, Chain) and chain.states > _FINE_STATES:
+    chain, _ = prior.along(np.arange(steps[0], steps[1] + 1, dtype=np.float64), float(begin))
+    if isinstance(chain, Chain | HiddenChain) and chain.states > _FINE_STATES:
         chain = replace(chain, coarse=True)
     pairs = (
         Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_)))
         if secret is None
-        else secrets_of(secret)
+        else secrets_of(prior, secret)
     )
     return ChainedRows(chain, pairs, endless)
 
@@ -160,8 +163,10 @@ def rows_of(releases: UnitReleases) -> ChainedRows | None:
     without end if laws repeat. Other chains count as far as their matrices go, or up to a fixed length.
     """
     prior, secret = releases.prior, releases.scenario.secret
-    if not isinstance(prior, ChainPrior) or not isinstance(secret, Secret | Initial):
+    if not isinstance(prior, SequencePrior) or not isinstance(secret, Secret | Initial | Derived):
         return None
+    if isinstance(prior, HiddenMarkov) and not isinstance(secret, Derived):
+        return None  # of what hidden states show only pure losses are known
     if prior.repeats is not None:
         return _endless(prior, secret)
     costs, starts = releases.costs, {cost.start for cost in releases.costs}
@@ -174,7 +179,8 @@ def rows_of(releases: UnitReleases) -> ChainedRows | None:
         return None
     first, last = int(begin), int(begin) + min(prior.steps_known, _LONGEST)
     inside = first <= span_of(releases)[0] and span_of(releases)[1] <= last
-    return _chained(prior, None, first, (first, last), endless=False) if inside else None
+    named = secret if isinstance(secret, Derived) else None
+    return _chained(prior, named, first, (first, last), endless=False) if inside else None
 
 
 def deviations_of(releases: UnitReleases) -> float:
@@ -212,11 +218,11 @@ def _densest(costs: Sequence[Cost], squares: dict[int, Floats]) -> Floats:
 
 def _squares(shape: Shape, prior: Prior) -> Floats | None:
     """Return the square of the deviations that a row moves a release between every two states; None if unknown."""
-    if not isinstance(prior, ChainPrior) or shape.row_by_row or shape.exact_sums is not None:
+    if not isinstance(prior, SequencePrior) or shape.row_by_row or shape.exact_sums is not None:
         return None
     if shape.row_movement is not None:
-        return squared_deviations(shape, shape.row_movement) * (1 - np.eye(prior.states))
-    if shape.values is None or shape.table.shape[1] != prior.states:
+        return squared_deviations(shape, shape.row_movement) * (1 - np.eye(prior.row_values))
+    if shape.values is None or shape.table.shape[1] != prior.row_values:
         return None
     return squares_of_one_row(shape)
 

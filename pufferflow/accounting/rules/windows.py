@@ -28,6 +28,7 @@ from pufferflow.distributions.markov.chain_parts import (
     endless_leak_of_parts,
     leak_of_parts,
 )
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
 from pufferflow.distributions.markov.state_loss import Exposures, Window, exposures_of
 from pufferflow.distributions.markov.window_sums import NoisySum, WindowSums, lattice_of
 from pufferflow.models.priors.markov import ChainPrior
@@ -67,7 +68,7 @@ class WindowsRule(CompositionRule):
             return math.inf
         chain, begin = chain_along(releases, first, last)
         parts = parts_of(releases.costs, begin, last)
-        if parts is None:
+        if parts is None or isinstance(chain, HiddenChain):
             return math.inf
         rows = parts[-1].end - parts[0].first
         secrets = secrets_along(releases, begin, rows)
@@ -118,8 +119,10 @@ def _repeats(releases: UnitReleases) -> bool:
 
 
 def _along(releases: UnitReleases, costs: Sequence[Cost]) -> bool:
-    """Return whether releases lie along one chain."""
-    return along_one_chain(releases.scenario, releases.prior, costs)
+    """Return whether releases lie along one chain of the rows' own values."""
+    return isinstance(releases.prior, ChainPrior) and along_one_chain(
+        releases.scenario, releases.prior, costs
+    )
 
 
 def _has_ways(costs: Sequence[Cost]) -> bool:

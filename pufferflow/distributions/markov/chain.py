@@ -369,6 +369,11 @@ class StateSequence(abc.ABC):
         return self._possible[1]
 
 
+def _near(laws: Floats, others: Floats) -> bool:
+    """Return whether laws share a reversed kernel with others."""
+    return bool((np.abs(laws - others) <= SAME * others).all())
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Chain(StateSequence):
@@ -404,7 +409,7 @@ class Chain(StateSequence):
             following = laws
             for kernel in self.order:
                 following = following @ self.kernels[kernel]
-            near = settled is not None and (np.abs(laws - settled[0]) <= SAME * settled[0]).all()
+            near = settled is not None and _near(laws, settled[0])
             if near or np.array_equal(following, laws):
                 return turn * len(self.order)
             laws = following
@@ -419,17 +424,13 @@ class Chain(StateSequence):
     @cached_property
     def backward(self) -> Steps:
         """The steps of messages about the past, and which states each row can have."""
-        reversed_steps, order = _ReversedSteps(), np.empty(self.length - 1, dtype=np.intp)
+        reversed_steps, order = ReversedSteps(), np.empty(self.length - 1, dtype=np.intp)
         laws = self.initial
         for stretch in stretches(self.order):
             settled = self._settled(stretch)
             for at in range(stretch.start, stretch.end):
                 starts = stretch.period and (at - stretch.start) % stretch.period == 0
-                if (
-                    starts
-                    and settled is not None
-                    and (np.abs(laws - settled[0]) <= SAME * settled[0]).all()
-                ):
+                if starts and settled is not None and _near(laws, settled[0]):
                     places = [
                         reversed_steps.place(kernel, law[None], self.kernels[kernel])
                         for kernel, law in zip(
@@ -443,6 +444,24 @@ class Chain(StateSequence):
                 order[at] = reversed_steps.place(self.order[at], laws, matrix)
                 laws = _step(laws, matrix)
         return replace(reversed_steps.steps(order, self.states), coarse=self.coarse)
+
+    @cached_property
+    def row_laws(self) -> tuple[list[Floats], Indices]:
+        """The distinct laws of rows, of shape (laws of row 0, k), and the index of each row's."""
+        pool, index = list[Floats]([self.initial]), np.zeros(self.length, dtype=np.intp)
+        for stretch in stretches(self.order):
+            settled = self._settled(stretch)
+            for at in range(stretch.start, stretch.end):
+                laws: Floats = pool[int(index[at])]
+                starts = stretch.period and (at - stretch.start) % stretch.period == 0
+                if starts and settled is not None and _near(laws, settled[0]):
+                    places = len(pool) + np.arange(stretch.period)
+                    pool += [np.array([law] * len(laws)) for law in settled]
+                    tile_into(index[at : stretch.end + 1], places)
+                    break
+                pool.append(_step(laws, self.kernels[self.order[at]]))
+                index[at + 1] = len(pool) - 1
+        return pool, index
 
     @cached_property
     def _possible(self) -> tuple[Flags, Indices]:
@@ -468,7 +487,7 @@ class Chain(StateSequence):
         return laws
 
 
-class _ReversedSteps:
+class ReversedSteps:
     """The distinct reversed kernels of a chain: `rows[i]` with its sources and targets `masks[i]`.
 
     `last` has for each kernel the latest laws that it was reversed for, and the place of the result: a row with the
@@ -483,11 +502,7 @@ class _ReversedSteps:
     def place(self, kernel: int, laws: Floats, matrix: Floats) -> int:
         """Return the place of the reversal of a kernel from rows with these laws."""
         known = self.last.get(int(kernel))
-        if (
-            known is not None
-            and known[0].shape == laws.shape
-            and (np.abs(laws - known[0]) <= SAME * known[0]).all()
-        ):
+        if known is not None and known[0].shape == laws.shape and _near(laws, known[0]):
             return known[1]
         joint = laws[:, :, None] * matrix[None]  # initial law, state u, state x
         reached = np.greater(joint.sum(axis=1), 0)

@@ -30,7 +30,8 @@ from pufferflow.distributions.markov.chain import (
     tile_into,
 )
 from pufferflow.distributions.markov.chain_class import Chains
-from pufferflow.distributions.markov.state_loss import Secrets
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
+from pufferflow.distributions.markov.state_loss import AnyChain, Secrets
 
 M = TypeVar("M")
 _PADS = (1e-9, 1e-7, 1e-5, 1e-3)
@@ -201,7 +202,7 @@ class Masses:
 
 
 def leak_with_delta(
-    chain: Chain | Chains, epsilon: float, delta: float, secrets: Secrets
+    chain: AnyChain, epsilon: float, delta: float, secrets: Secrets
 ) -> tuple[float, float]:
     """Return the (ε, δ) that a mechanism keeps for a row of a chain if it keeps (epsilon, delta) for each row (M37).
 
@@ -216,8 +217,10 @@ def leak_with_delta(
 
 
 @_QUIET
-def leak_of_rows(chain: Chain | Chains, epsilon: float, secrets: Secrets) -> RowLeak:
+def leak_of_rows(chain: AnyChain, epsilon: float, secrets: Secrets) -> RowLeak:
     """Return the ε of a row of a chain, and the factor of δ₀, if a mechanism keeps (epsilon, δ₀) for each row (M37).
+
+    For each row of a hidden chain it keeps that about what the row shows, and so (e, κδ₀) about its state (M58).
 
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
     >>> chain = Chain(stay, np.zeros(4000, dtype=np.intp), np.array([[0.5, 0.5]]))
@@ -225,8 +228,14 @@ def leak_of_rows(chain: Chain | Chains, epsilon: float, secrets: Secrets) -> Row
     >>> round(found.loss, 6), round(found.growth, 4), found.endless
     (1.0, 14.0042, True)
     """
+    share = 1.0
+    if isinstance(chain, HiddenChain):
+        if not secrets.hidden:  # of what a row shows nothing is proved
+            return RowLeak(math.inf, math.inf, endless=False)
+        epsilon, share = chain.felt_with_delta(epsilon)
+        chain = chain.along
     nothing, off = np.zeros((chain.states, chain.states)), 1 - np.eye(chain.states)
-    own, start = Masses(epsilon * off, off), Masses(nothing, nothing)
+    own, start = Masses(epsilon * off, share * off), Masses(nothing, nothing)
     past, future = (
         walk(steps.order, start, _Deltas(steps, own)) for steps in (chain.backward, chain.forward)
     )

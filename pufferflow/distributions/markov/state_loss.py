@@ -22,6 +22,7 @@ from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.markov.chain import LONG, Chain, tile
 from pufferflow.distributions.markov.chain_class import Chains
+from pufferflow.distributions.markov.hidden_chain import HiddenChain
 from pufferflow.distributions.markov.messages import Run, SomeSteps, run, settle
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 _TURNS = 16
 _QUIET = np.errstate(over="ignore", invalid="ignore")
 """Losses beyond the largest float become infinite."""
+
+
+AnyChain = Chain | Chains | HiddenChain
 
 
 @final
@@ -50,9 +54,12 @@ class Secrets:
 
     pairs: Indices
     rows: Flags | None = None
+    hidden: bool = False
+    """Whether they are the hidden states of a hidden chain, not the symbols that its rows show."""
 
-    def possible(self, chain: Chain | Chains) -> Flags:
+    def possible(self, chain: AnyChain) -> Flags:
         """Return for each pair whether some secret row can have both its states."""
+        chain = chain.hidden if self.hidden and isinstance(chain, HiddenChain) else chain
         rows = chain.mask_of if self.rows is None else chain.mask_of[self.rows]
         return np.asarray(chain.masks[np.unique(rows)][:, self.pairs].all(axis=2).any(axis=0))
 
@@ -77,8 +84,10 @@ class Exposures:
 
 
 @_QUIET
-def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
+def leak(chain: AnyChain, exposures: Exposures, secrets: Secrets) -> Leak:
     """Return max B_t(a,b) + ℓ_t(a,b) + F_t(a,b) over the rows t and pairs (a, b) of the secrets, rounded up.
+
+    Exposures along a hidden chain are those of its symbols.
 
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
     >>> chain = Chain(stay, np.zeros(8, dtype=np.intp), np.array([[0.5, 0.5]]))
@@ -87,12 +96,13 @@ def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
     >>> round(worst.value, 6), worst.row
     (2.635461, 4)
     """
-    future = run(chain.forward, exposures.losses, exposures.kinds[::-1])
-    past = run(chain.backward, exposures.losses, exposures.kinds)
+    along, felt = _felt_along(chain, exposures.losses)
+    future = run(along.forward, felt, exposures.kinds[::-1])
+    past = run(along.backward, felt, exposures.kinds)
     return _largest_leak(chain, past, future.backwards(), exposures, secrets)
 
 
-def endless_leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
+def endless_leak(chain: AnyChain, exposures: Exposures, secrets: Secrets) -> Leak:
     """Return the leak of an infinite sequence; ∞ if its losses do not converge.
 
     `chain` gives one turn of the kernels and the laws of row 0; `exposures` one turn of the exposures.
@@ -109,9 +119,7 @@ def endless_leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) 
 
 
 @_QUIET
-def continued_leak(
-    chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets
-) -> Leak:
+def continued_leak(chain: AnyChain, head: Exposures, turn: Exposures, secrets: Secrets) -> Leak:
     """Return the leak of an infinite sequence: a head of rows with their own exposures, then a repeated turn.
 
     Row t has `head.kinds[t]`, and from row len(head.kinds) on `turn.kinds[t % len(turn.kinds)]`: the turn is aligned
@@ -124,11 +132,11 @@ def continued_leak(
     >>> round(continued_leak(chain, first, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
     1.5893
     """
-    schedule, start = (
-        _HeadAndTurns(chain, head.losses, head.kinds, turn.losses, turn.kinds),
-        chain.settling(),
+    along, first = _felt_along(chain, head.losses)
+    schedule = _HeadAndTurns(
+        along, first, head.kinds, _felt_along(chain, turn.losses)[1], turn.kinds
     )
-    resting = schedule.resting()
+    start, resting = along.settling(), schedule.resting()
     past = (
         None
         if start is None or resting is None
@@ -138,24 +146,38 @@ def continued_leak(
         a, b = secrets.pairs[0].tolist()
         return Leak(math.inf, 0, (a, b), tight=True)
     rows = len(past.index)
-    exposures = Exposures(schedule.losses, schedule.kinds(rows))
+    exposures = Exposures(np.concatenate([head.losses, turn.losses]), schedule.kinds(rows))
     return _largest_leak(
         chain.repeated(rows - 1), past, schedule.future(resting, rows), exposures, secrets
     )
 
 
+def _felt_along(chain: AnyChain, losses: Floats) -> tuple[Chain | Chains, Floats]:
+    """Return the chain of states that messages go along, and the exposures of its states."""
+    if isinstance(chain, HiddenChain):
+        return chain.along, chain.felt(losses)
+    return chain, losses
+
+
 def _largest_leak(
-    chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets
+    chain: AnyChain, past: Run, future: Run, exposures: Exposures, secrets: Secrets
 ) -> Leak:
     """Return the largest sum of the losses of past, row and future; equal rows are computed once."""
-    rows = np.arange(chain.length) if secrets.rows is None else np.flatnonzero(secrets.rows)
-    rows = _distinct_rows(rows, past.index, future.index, exposures.kinds, chain.mask_of)
-    losses = (
-        past.pool[past.index[rows]]
-        + exposures.losses[exposures.kinds[rows]]
-        + future.pool[future.index[rows]]
-    )
-    value, place, pair = secrets.largest(losses, chain.masks[chain.mask_of[rows]])
+    along, felt = _felt_along(chain, exposures.losses)
+    shown = chain.posteriors() if isinstance(chain, HiddenChain) and not secrets.hidden else None
+    rows = np.arange(along.length) if secrets.rows is None else np.flatnonzero(secrets.rows)
+    labels = [past.index, future.index, exposures.kinds, along.mask_of]
+    rows = _distinct_rows(rows, *labels, *(() if shown is None else (shown.order,)))
+    before, after = past.pool[past.index[rows]], future.pool[future.index[rows]]
+    if shown is None:
+        losses = before + felt[exposures.kinds[rows]] + after
+        possible = along.masks[along.mask_of[rows]]
+    else:
+        others = zip(shown.order[rows].tolist(), before + after, strict=True)
+        sent = np.array([shown.send(at, limits) for at, limits in others])
+        losses = exposures.losses[exposures.kinds[rows]] + sent
+        possible = chain.masks[chain.mask_of[rows]]
+    value, place, pair = secrets.largest(losses, possible)
     a, b = secrets.pairs[pair].tolist()
     value = math.inf if math.isnan(value) else value  # sums beyond floats
     return Leak(value * (1 + 2 * UNIT), int(rows[place]), (a, b), tight=past.tight and future.tight)

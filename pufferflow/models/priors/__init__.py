@@ -3,6 +3,7 @@
 from pufferflow.models.priors import correlations as correlations
 from pufferflow.models.priors import gaussian as gaussian
 from pufferflow.models.priors import gaussian_mixture as gaussian_mixture
+from pufferflow.models.priors import hidden_markov as hidden_markov
 from pufferflow.models.priors import latent_class as latent_class
 from pufferflow.models.priors import markov as markov
 from pufferflow.models.priors import simple as simple

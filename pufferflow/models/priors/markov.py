@@ -17,6 +17,7 @@ from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import instance, set_fields
 from pufferflow.distributions.markov.chain import Chain, stationary
 from pufferflow.distributions.markov.chain_class import Chains
+from pufferflow.distributions.markov.state_loss import AnyChain
 from pufferflow.models.domain import Label
 from pufferflow.models.priors.base import DECLARED, Prior, least_of_law, stored_provenance
 from pufferflow.models.priors.transition_kernels import (
@@ -52,7 +53,35 @@ _MOST_STEPS_OF_A_CLASS = 10_000_000
 _FAR = 10_000
 
 
-class ChainPrior(Prior):
+class SequencePrior(Prior):
+    """Base of the priors of rows in order along a chain, of their own values or of hidden states."""
+
+    period: int | None
+    ordered = True
+    joint_laws = True
+    allows_weights = True
+    allows_tuples = True
+    allows_missing = True
+
+    @property
+    @abc.abstractmethod
+    def row_values(self) -> int:
+        """The number of values that a row can have."""
+
+    @property
+    @abc.abstractmethod
+    def steps_known(self) -> float:
+        """How many steps the matrices cover from the first one; ∞ if they repeat."""
+
+    @abc.abstractmethod
+    def along(self, positions: Floats, start: float = 0) -> tuple[AnyChain, int]:
+        """Return the chain or chains along rows at these positions, and the position of their first row.
+
+        Positions are counted in steps; the sequence begins at `start`.
+        """
+
+
+class ChainPrior(SequencePrior):
     """Base of one chain and of a class of chains: fields with matrices, then how it starts, its period and source."""
 
     matrices: ClassVar[tuple[str, ...]]
@@ -63,12 +92,6 @@ class ChainPrior(Prior):
     words: ClassVar[tuple[str, str]]
     """What is said of its transitions, and whose a stationary law is."""
     initial: str | tuple[float, ...]
-    period: int | None
-    ordered = True
-    joint_laws = True
-    allows_weights = True
-    allows_tuples = True
-    allows_missing = True
 
     def _set(
         self,
@@ -106,8 +129,11 @@ class ChainPrior(Prior):
         return self.period if self.initial == "stationary" else None
 
     @property
+    def row_values(self) -> int:
+        return self.states
+
+    @property
     def steps_known(self) -> float:
-        """How many steps the matrices cover from the first one; ∞ if they repeat."""
         return len(self._arrays[0]) if self.period is None else math.inf
 
     @cached_property
@@ -148,11 +174,7 @@ class ChainPrior(Prior):
         )
 
     @abc.abstractmethod
-    def along(self, positions: Floats, start: float = 0) -> tuple[Chain | Chains, int]:
-        """Return the chain or chains along rows at these positions, and the position of their first row.
-
-        Positions are counted in steps; the sequence begins at `start`.
-        """
+    def along(self, positions: Floats, start: float = 0) -> tuple[Chain | Chains, int]: ...
 
     def _steps(self, positions: Floats, start: float) -> tuple[Indices, int]:
         """Return positions and start as whole steps; matrices that do not repeat have to reach the last one."""

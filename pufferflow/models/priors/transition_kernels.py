@@ -179,9 +179,16 @@ class Possible:
     """
 
     def __init__(self, reached: Sequence[Flags]) -> None:
+        self._reached = reached
         self.first = reached[0]
         self.some: Flags = np.any(reached, axis=0)
         self.every: Flags = np.all(reached, axis=0)
+
+    def shown(self, emission: Floats) -> "Possible":
+        """Return the symbols that are possible, where state s shows symbol y with probability `emission[s, y]`."""
+        return Possible(
+            [np.asarray((emission[states] > 0).any(axis=0)) for states in self._reached]
+        )
 
 
 def possible_from(laws: Floats, high: Floats, *, repeated: bool) -> Possible:

@@ -163,7 +163,7 @@ def at_place(plan: CalibratedNoise, origin: Origin, witness: Witness) -> NumberL
     laws = (
         _along_a_chain(prior, cell_sum, witness)
         if chain
-        else _with_a_class(prior, cell_sum, witness)
+        else _with_hidden(prior, cell_sum, witness)
     )
     mu, nu = (law.map(lambda values: values * grid.width) for law in laws)
     notes = "; ".join(note for note in (cell_sum.note, grid.note) if note)
@@ -288,11 +288,15 @@ def _rows_that_matter(rows: ChainRows, secret: int) -> tuple[ChainRows, int]:
     return summed, int(needed[:secret].sum())
 
 
-def _with_a_class(prior: Prior, cell_sum: _CellSum, witness: Witness) -> tuple[Law, Law]:
-    """Return the laws of a sum of rows that share a class given two values of the secret (M21)."""
+def _with_hidden(prior: Prior, cell_sum: _CellSum, witness: Witness) -> tuple[Law, Law]:
+    """Return the laws of a sum of rows that share a class, or show hidden states, given two values (M21, M58)."""
     cell_sum = _keep_one_other_row(cell_sum)
+    laws = implied(_in_floats(prior), cell_sum.statistic, cell_sum.origin.tables.secret)
+    known = laws.at(witness) if prior.ordered else None  # the row has a place among all others
+    if known is not None:
+        return finite_laws(known)
     pairs: list[Pair] = []
-    for pair in implied(_in_floats(prior), cell_sum.statistic, cell_sum.origin.tables.secret):
+    for pair in laws:
         pairs += [turned for turned in (pair, pair.swapped()) if turned.secrets == witness.secrets]
     own = [
         pair

@@ -13,7 +13,7 @@ from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.engines.weighted_rows import bounded_grids
 from pufferflow.models.priors.gaussian import GaussianPrior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
-from pufferflow.models.priors.markov import ChainPrior
+from pufferflow.models.priors.markov import ChainPrior, SequencePrior
 from pufferflow.models.priors.simple import Independent
 from pufferflow.models.secret import Presence, Secret, ValueSecret
 from pufferflow.noise.gaussian import Gaussian
@@ -95,7 +95,7 @@ def _tells_values(noise: CalibratedNoise) -> bool:
     ):
         return False
     one_by_one = all(
-        prior.independent_rows or prior.shared_class or isinstance(prior, ChainPrior)
+        prior.independent_rows or prior.shared_class or isinstance(prior, SequencePrior)
         for prior in noise.request.scenario.priors
     )
     return not noise.public.weights.grids or (one_by_one and _rows_move_less(noise))

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import polars as pl
+from hidden_chains import scenario_of
 
 import pufferflow as pf
 from games.game import Game, Question, game_of
@@ -100,6 +101,30 @@ def chain(rng, kind, **options):
         chances = chances * np.array(matrix)[rows[:, step - 1], rows[:, step]]
     secret = int(rng.integers(3))
     world = World.given(rows, chances, rows[:, secret].tolist())
+    asked = _of_rows(scenario, rows.T.astype(float), longer=bool(rng.integers(2)))
+    return game_of(rng, kind, scenario, world, asked, **options)
+
+
+def hidden(rng, kind, **options):
+    """A hidden chain of two or three states and three rows: the secret is any row's state, or its symbol."""
+    states, symbols = rng.integers(2, 4, 2)
+    matrix, emission = (
+        np.array([law(rng, size) for _ in range(states)]) for size in (states, symbols)
+    )
+    start = law(rng, states)
+    about_state, secret = bool(rng.integers(3)), int(rng.integers(3))
+    domain = list(range(symbols))
+    prior = pf.HiddenMarkov(matrix, emission, start)
+    scenario = scenario_of(prior, domain, hidden=about_state, start=0, public=["day"])
+    chances = {}
+    for s in itertools.product(range(states), repeat=3):
+        for x in itertools.product(range(symbols), repeat=3):
+            chance = start[s[0]] * matrix[s[0], s[1]] * matrix[s[1], s[2]] * emission[s, x].prod()
+            place = (s if about_state else x)[secret], x
+            chances[place] = chances.get(place, 0.0) + chance
+    secrets, rows = zip(*chances, strict=True)
+    rows = np.array(rows)
+    world = World.given(rows, list(chances.values()), secrets)
     asked = _of_rows(scenario, rows.T.astype(float), longer=bool(rng.integers(2)))
     return game_of(rng, kind, scenario, world, asked, **options)
 

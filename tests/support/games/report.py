@@ -22,6 +22,7 @@ RULES = {
     "presence": (cells.present, KINDS),
     "discovered keys": (cells.keys, ("approx", "approx renyi")),
     "chain": (cells.chain, KINDS),
+    "hidden chain": (cells.hidden, KINDS),
     "table": (cells.tables, KINDS),
     "independent parts": (cells.parts, ("renyi", "approx renyi")),
     "tables near": (cells.near, KINDS),
