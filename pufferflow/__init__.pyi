@@ -54,6 +54,7 @@ from pufferflow.jobs.period import Period as Period
 from pufferflow.jobs.scan import scan_release as scan_release
 from pufferflow.models.domain import Bins as Bins
 from pufferflow.models.domain import Interval as Interval
+from pufferflow.models.population import Population as Population
 from pufferflow.models.priors.base import Prior as Prior
 from pufferflow.models.priors.correlations import AR1 as AR1
 from pufferflow.models.priors.correlations import Exchangeable as Exchangeable
