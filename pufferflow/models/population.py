@@ -21,7 +21,7 @@ from pufferflow.models.probabilities import (
     restored_law,
     stored_law,
 )
-from pufferflow.models.secret import AnySecret, missing_value
+from pufferflow.models.secret import AnySecret, Secret, missing_value
 from pufferflow.models.secret_pairs import Rule, read_rule, rule_in_words, value_pairs
 from pufferflow.models.stored import ADDED
 
@@ -169,6 +169,11 @@ class Population(AnySecret, kind="population"):
     @property
     def reads(self) -> tuple[str, Domain]:
         return self.column, self.domain
+
+    @property
+    def of_row(self) -> Secret:
+        missing = None if self.domain.skips else self.missing
+        return Secret(self.column, self.domain, missing=missing)
 
     @property
     def values(self) -> tuple[Label, ...]:

@@ -50,6 +50,11 @@ class AnySecret(Stored, abc.ABC, family="secret"):
         """The sensitive column that queries may read and its domain; None if the secret names none."""
 
     @property
+    def of_row(self) -> "ValueSecret | None":
+        """The secret of which a row alone keeps ordinary differential privacy; None if it is of another kind."""
+        return None
+
+    @property
     def tuples(self) -> Product | None:
         """The tuples of values that queries may read; None if the secret names a single column, or none."""
         domain = None if self.reads is None else self.reads[1]
@@ -124,6 +129,10 @@ class ValueSecret(AnySecret):
     @property
     def reads(self) -> tuple[str, Domain]:
         return self.column, self.domain
+
+    @property
+    def of_row(self) -> "ValueSecret":
+        return self
 
     def describe(self) -> str:
         if isinstance(self.domain, Product):
