@@ -142,9 +142,9 @@ class Population(AnySecret, kind="population"):
     ) -> "Population":
         """Return the secret that is the mean of a column, which alone says little about the law: `like` says the rest.
 
-        Laws are `like`, a law of the domain's values (by default all alike), with each value's probability multiplied
-        by e^(t·value), where t gives the mean. Of all laws with that mean it is the one nearest to `like`, in relative
-        entropy. Adversaries who expect other laws need laws of their own in `laws`.
+        `like` is a law of the domain's values, by default with equal probabilities. Each is multiplied by e^(t·value),
+        where t gives the mean. Of all laws with that mean it is the one nearest to `like`, in relative entropy.
+        Adversaries who expect other laws need laws of their own in `laws`.
 
         >>> low, high = Population.mean("level", [1.0, 1.5], domain=[0, 1, 2]).laws
         >>> [round(mass, 4) for mass in high[1]]

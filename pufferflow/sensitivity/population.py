@@ -28,7 +28,12 @@ def _(prior: IndependentGiven, statistic: Statistic, secret: AnySecret) -> Laws:
 
 
 def star_of_population(prior: IndependentGiven, secret: Population) -> Star:
-    """Return the star whose class is the secret: each of its values is one class for certain."""
+    """Return the star whose class is the secret: each of its values is one class for certain.
+
+    >>> star = star_of_population(IndependentGiven(), Population.share("ill", [0.1, 0.2]))
+    >>> star.of_group, star.rows.tolist()
+    (True, [[0.9, 0.1], [0.8, 0.2]])
+    """
     rows = secret.arrays
     certain = np.eye(len(rows), dtype=np.intp).astype(rows.dtype)
     given = {name: Given(certain[c], None) for c, name in enumerate(secret.values)}

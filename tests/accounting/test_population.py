@@ -106,6 +106,7 @@ def test_accounts_add_what_different_cities_reveal(tmp_path):
     assert again.spent() == totals[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "promise"),
     [

@@ -15,6 +15,11 @@ class IndependentGiven(Prior, kind="independent given the population"):
 
     A scenario with that secret makes it of `pf.Independent()`. By themselves rows are not independent: one reveals
     something about the law, and so about the others. Nothing that holds for independent rows alone applies to them.
+
+    >>> import pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Population.share("ill", [0.1, 0.2]), prior=pf.Independent())
+    >>> scenario.priors
+    (IndependentGiven(),)
     """
 
     shared_class = True
