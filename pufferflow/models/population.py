@@ -224,13 +224,18 @@ def _read_laws(given: object, domain: Domain) -> list[tuple[Any, tuple[Probabili
     if isinstance(given, Mapping):
         given = list(cast(Mapping[Any, Any], given).items())
     listed = list(cast(Sequence[Any], given)) if isinstance(given, list | tuple) else []
-    if len(listed) < 2 or not all(isinstance(one, tuple) for one in listed):
+    if len(listed) < 2 or not all(map(_has_name, listed)):
         raise UsageError(
             f"laws has {len(listed)} laws with a name.",
             allowed="a dictionary of two or more laws, by the values of the secret",
             instead=_EXAMPLE,
         )
     return [(name, _masses(law, domain, f"laws[{name!r}]")) for name, law in listed]
+
+
+def _has_name(one: Any) -> bool:
+    """Return whether an entry is a pair of a name and a law, and no law of two numbers."""
+    return isinstance(one, tuple) and len(cast(Any, one)) == 2 and not isinstance(one[1], float)
 
 
 def _masses(given: object, domain: Domain, name: str) -> tuple[Probability, ...]:

@@ -81,6 +81,8 @@ REFUSED = {
     "one law": lambda: pf.Population("x", [0, 1], {"a": [0.9, 0.1]}),
     "no law": lambda: pf.Population("x", [0, 1], {}),
     "laws without names": lambda: pf.Population("x", [0, 1], [[0.9, 0.1], [0.8, 0.2]]),
+    "pairs in place of names": lambda: pf.Population("x", [0, 1], [(0.9, 0.1), (0.8, 0.2)]),
+    "triples in place of names": lambda: pf.Population("x", [0, 1, 2], [(0.5, 0.3, 0.2)] * 2),
     "equal laws": lambda: pf.Population("x", [0, 1], {"a": [0.9, 0.1], "b": [0.9, 0.1]}),
     "another domain": lambda: pf.Population("x", [0, 1, 2], NAMES),
     "an unknown value": lambda: pf.Population(

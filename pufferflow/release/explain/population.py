@@ -37,8 +37,9 @@ def _gaps(request: Request, secret: Population) -> Iterator[tuple[str, float]]:
     """Yield the sums, means and counts with their largest gap."""
     for query in request.queries:
         values = query.measures[0]
-        plain = isinstance(query, Sum | Mean | Count) and isinstance(values, OnPoints)
-        if plain and values.weight is None and values.column == secret.column:
+        if not isinstance(query, Sum | Mean | Count) or not isinstance(values, OnPoints):
+            continue
+        if values.weight is None and values.column == secret.column:
             yield query.name, largest_gap(secret, np.array(values.steps) * float(values.unit))
 
 
