@@ -31,7 +31,7 @@ class DifferingRowsLoss:
 
     >>> loss = DifferingRowsLoss(np.array([[0.6, 0.4], [0.7, 0.3]]), 50)
     >>> round(loss.renyi(1 / 20**2, 2.0), 4)
-    0.0735
+    0.0756
     """
 
     laws: Floats
