@@ -56,6 +56,7 @@ from pufferflow.models.between_rows import between_rows as between_rows
 from pufferflow.models.between_rows import row_guarantee as row_guarantee
 from pufferflow.models.domain import Bins as Bins
 from pufferflow.models.domain import Interval as Interval
+from pufferflow.models.population import Population as Population
 from pufferflow.models.priors.base import Prior as Prior
 from pufferflow.models.priors.correlations import AR1 as AR1
 from pufferflow.models.priors.correlations import Exchangeable as Exchangeable

@@ -32,7 +32,7 @@ COUNTED: Final = {
     "gaussian": "standard deviations of Gaussian noise",
     "rows": "what single rows reveal while all others are fixed",
     "answers": "Rényi losses of answers about one row each",
-    "latent": "what a row and the hidden class of the others reveal",
+    "latent": "what rows reveal of one of them, and of the class or law behind all",
     "renyi": "Rényi losses",
     "classes": "Rényi losses within hidden classes",
     "zcdp": "Rényi losses of all orders",

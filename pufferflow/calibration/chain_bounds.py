@@ -556,13 +556,11 @@ class PureLoss(LossCurve):
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return the δ of randomised response (M29), rounded up."""
         worst = self.pure(noise)
-        if worst.value == math.inf and self._rows is not None:
-            known = self._rows.delta(noise, epsilon)
-            if known is not None:
-                return Worst(*known)
-        if worst.value == math.inf and self._given_away:
+        known = None if self._rows is None else self._rows.delta(noise, epsilon)
+        if worst.value == math.inf and known is None and self._given_away:
             return super().delta(noise, epsilon)
-        return Worst(two_point_delta(worst.value, epsilon), worst.witness)
+        responses = Worst(two_point_delta(worst.value, epsilon), worst.witness)
+        return responses if known is None or known[0] >= responses.value else Worst(*known)
 
 
 @final

@@ -20,6 +20,7 @@ Thinning needs Gaussian noise on sums and two classes. The others hold for all t
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -36,6 +37,8 @@ SPLITS = 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98
 _TOLERANCE = 1e-7
 _UNLIKELY, _MOST_COUNTS = 1e-15, 16
 """Numbers of rows below the first and above the last that is likelier count as these, or as all rows."""
+_MOST_LISTED, _TAIL_ERROR = 1 << 17, 2.0**-30
+"""The most numbers of rows whose masses are listed; of more, tails have at most that relative error."""
 _PAD = 64 * UNIT
 _COARSE, _FINE = 33, 257
 _RENYI_NODES = 513
@@ -82,13 +85,13 @@ class OtherRows:
         >>> OtherRows.differing(np.array([[0.8, 0.2], [0.3, 0.7]]), 2).masses.round(4)
         array([0.25, 0.5 , 0.25])
         """
-        masses, counts = _counts_of_differing(laws, others)
+        masses, counts = counts_of_differing(laws, others)
         return cls(masses, counts, counts, counts + 1)
 
     @classmethod
     def beside(cls, laws: Floats, others: int) -> "OtherRows":
         """Return the same for releases that do not read the secret's row."""
-        masses, counts = _counts_of_differing(laws, others)
+        masses, counts = counts_of_differing(laws, others)
         return cls(masses, np.zeros_like(counts), counts, counts)
 
     @cached_property
@@ -117,17 +120,38 @@ class OtherRows:
         return max(prices) * (1 + 16 * UNIT)
 
 
-def _counts_of_differing(laws: Floats, rows: int) -> tuple[Floats, Floats]:
-    """Return the law of how many rows differ under two laws, on few numbers; others count as the next larger one."""
+def counts_of_differing(
+    laws: Floats, rows: int, most: int = _MOST_COUNTS, beyond: int = 1
+) -> tuple[Floats, Floats]:
+    """Return the law of how many rows differ under two laws, on few numbers; others count as the next larger one.
+
+    Above the likely numbers there are `beyond` more, the last of which is that of all rows.
+    """
     share = min(float(np.abs(laws[0] - laws[1]).sum()) / 2 * (1 + 8 * UNIT), 1.0)
+    if rows > _MOST_LISTED:
+        return _counts_of_many(share, rows, most, beyond)
     counts = np.arange(rows + 1)
     masses = scipy.stats.binom.pmf(counts, rows, share) * (1 + 2.0**-36)
     likely = np.flatnonzero(masses > _UNLIKELY)
-    places = np.linspace(float(likely[0]), float(likely[-1]), _MOST_COUNTS)
-    kept = np.unique(np.append(np.round(places).astype(np.intp), rows))
+    places = np.linspace(float(likely[0]), float(likely[-1]), most)
+    places = np.append(places, np.linspace(float(likely[-1]), rows, beyond + 1)[1:])
+    kept = np.unique(np.round(places).astype(np.intp))
     sums = np.zeros(len(kept))
     np.add.at(sums, np.searchsorted(kept, counts), masses)
     return sums * (1 + rows * UNIT), kept.astype(np.float64)
+
+
+def _counts_of_many(share: float, rows: int, most: int, beyond: int) -> tuple[Floats, Floats]:
+    """Return the same from tails of the binomial law, which have a small relative error at any number of rows."""
+    binomial = scipy.stats.binom(rows, share)
+    low, high = float(binomial.ppf(_UNLIKELY)), float(binomial.isf(_UNLIKELY))
+    places = [np.linspace(low, high, most), np.linspace(high, rows, beyond + 1)[1:]]
+    kept: Floats = np.unique(np.round(np.concatenate(places)))
+    below, above = binomial.cdf(kept), binomial.sf(kept)
+    before, after = np.append(0.0, below[:-1]), np.append(1.0, above[:-1])
+    left = kept <= rows * share
+    masses = np.where(left, below - before, after - above)
+    return np.maximum(masses, 0.0) + _TAIL_ERROR * np.where(left, below, after), kept
 
 
 def _quotient(tops: Floats, bottoms: Floats) -> float:
@@ -161,28 +185,15 @@ class HiddenClassLoss:
 
     def epsilon(self, information: float, delta: float, least: float = 0.0) -> float:
         """Return an ε, at least `least`, that is kept with δ up to that information; ∞ if none is found."""
-
-        def excess(epsilon: float) -> float:
-            return math.log(max(self.delta(information, epsilon), SMALLEST) / delta)
-
-        if not 0 < delta < 1 or not math.isfinite(information):
-            return math.inf
-        if information == 0 or excess(least) <= 0:
-            return least
-        high = max(1.0, 2 * least)
-        while excess(high) > 0:
-            high *= 2
-            if high > _MOST_EPSILON:
-                return math.inf
-        return smallest(excess, high, _TOLERANCE)
+        return least_epsilon(self.delta, information, delta, least)
 
     def delta(self, information: float, epsilon: float) -> float:
         """Return a δ that is kept with ε by all releases up to that information."""
         if not math.isfinite(information):
             return 1.0
         root = math.sqrt(information) * (1 + 2 * UNIT)
-        own = _sticks(np.array([root]), epsilon)
-        whole = _sticks(root * self.others.whole, epsilon)
+        own = sticks(np.array([root]), epsilon)
+        whole = sticks(root * self.others.whole, epsilon)
         coupled = ((1 - self.apart) * own + self.apart * whole) * (1 + _PAD)
         ways = [coupled, np.full(len(whole), revealed_delta(root, self.top, self.bottom, epsilon))]
         if self.thinned and len(self.top) == 2 and epsilon <= _MOST_EPSILON:
@@ -263,6 +274,26 @@ class HiddenClassLoss:
         return gained + mixture_log_moments(moved, self.top, self.bottom, alpha)
 
 
+def least_epsilon(
+    delta_at: Callable[[float, float], float], information: float, delta: float, least: float
+) -> float:
+    """Return an ε, at least `least`, at which a bound of δ is at most `delta`; ∞ if none is found."""
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(delta_at(information, epsilon), SMALLEST) / delta)
+
+    if not 0 < delta < 1 or not math.isfinite(information):
+        return math.inf
+    if information == 0 or excess(least) <= 0:
+        return least
+    high = max(1.0, 2 * least)
+    while excess(high) > 0:
+        high *= 2
+        if high > _MOST_EPSILON:
+            return math.inf
+    return smallest(excess, high, _TOLERANCE)
+
+
 def _at_least(losses: Floats, *columns: Floats) -> list[Floats]:
     """Return the entries of arrays where the losses of their columns are least."""
     best = losses.argmin(axis=0)[None]
@@ -281,11 +312,11 @@ def revealed_delta(root: float, top: Floats, bottom: Floats, epsilon: float) -> 
     for mass, other in zip(top.tolist(), bottom.tolist(), strict=True):
         if mass > 0:
             ratio = math.log(mass / other) if other > 0 else math.inf
-            total += mass * (float(_sticks(moved, epsilon - ratio)[0]) if other > 0 else 1.0)
+            total += mass * (float(sticks(moved, epsilon - ratio)[0]) if other > 0 else 1.0)
     return total * (1 + _PAD)
 
 
-def _sticks(deviations: Floats, epsilon: float) -> Floats:
+def sticks(deviations: Floats, epsilon: float) -> Floats:
     """Return the hockey sticks of normal laws at any ε, below 0 too, rounded up."""
     moved = np.maximum(deviations, _LEAST_DEVIATION)
     deltas = np.minimum(gaussian_deltas(moved, abs(epsilon)), 1.0)

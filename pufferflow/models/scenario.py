@@ -31,6 +31,7 @@ from pufferflow.core.validate import (
     stored_belief,
 )
 from pufferflow.models.domain import Interval
+from pufferflow.models.population import Population
 from pufferflow.models.priors.base import Prior, wrong_secret
 from pufferflow.models.secret import ROW, AnySecret, Derived, Presence, Secret
 from pufferflow.models.time_steps import read_start, read_step, start_in_words, step_in_words
@@ -287,6 +288,8 @@ class Scenario(InNotebooks):
 
     def _check_parts(self) -> None:
         """Refuse parts that do not go together."""
+        if isinstance(self.secret, Population):
+            self.secret.check_within(self.within)
         if self.order_by is None and any(prior.ordered for prior in self.priors):
             raise UsageError(
                 "The prior depends on the order of rows, and order_by is missing.",
@@ -368,7 +371,7 @@ class Scenario(InNotebooks):
                 f"Rows that differ in {listed(self.within)} are assumed to be independent of each other."
             )
         else:
-            assumed = "none is assumed to be independent of the others"
+            assumed = self.secret.of_all_rows or "none is assumed to be independent of the others"
             if all(prior.independent_rows for prior in self.priors):
                 assumed = "what one reveals about others follows from the prior"
             lines.append(f"All rows are one group; {assumed}.")
@@ -390,6 +393,7 @@ class Scenario(InNotebooks):
             lines.append(f"{known}Hidden: how many rows there are, and whose.")
         elif others:
             lines.append(f"Not hidden: {listed(others)}, and that a row exists.")
+        lines += self.secret.left_open
         return "\n".join(lines)
 
     @property
@@ -607,7 +611,7 @@ def _no_secret(given: object) -> UsageError:
         instead = "pf.Scenario(secret, prior): the secret comes first"
     return UsageError(
         f"secret is {_kind(cast(object, given))}.",
-        allowed="pf.Secret, a list of them, pf.Initial, pf.Presence or pf.Derived",
+        allowed="pf.Secret, a list of them, pf.Initial, pf.Presence, pf.Derived or pf.Population",
         instead=instead,
     )
 
@@ -658,6 +662,8 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
     ):
         raise _no_prior(given)
     priors = tuple(dict.fromkeys(cast(Sequence[Prior], listed)))
+    if isinstance(secret, Population):
+        priors = tuple(dict.fromkeys(prior.of_population() for prior in priors))
     tuples = secret.tuples
     if tuples is not None:
         priors = tuple(prior.about_tuples(tuples) for prior in priors)

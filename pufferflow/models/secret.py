@@ -41,11 +41,20 @@ class AnySecret(Stored, abc.ABC, family="secret"):
 
     missing_chosen: bool | None = None
     """Whether `missing` was given; None if unknown, as for a stored scenario."""
+    of_all_rows: ClassVar[str] = ""
+    """What rows reveal of a secret that belongs to all of them; empty for others."""
+    left_open: ClassVar[tuple[str, ...]] = ()
+    """What a scenario with this secret does not hide though it may seem to, in sentences."""
 
     @property
     @abc.abstractmethod
     def reads(self) -> tuple[str, Domain] | None:
         """The sensitive column that queries may read and its domain; None if the secret names none."""
+
+    @property
+    def of_row(self) -> "ValueSecret | None":
+        """The secret of which a row alone keeps ordinary differential privacy; None if it is of another kind."""
+        return None
 
     @property
     def tuples(self) -> Product | None:
@@ -113,7 +122,7 @@ class ValueSecret(AnySecret):
             column=read_name(column, "column"),
             domain=read,
             pairs=read_rule(pairs, read),
-            missing=_missing(missing, read),
+            missing=missing_value(missing, read),
             missing_chosen=missing is not None or read.skips,
         )
         if isinstance(read, Product):
@@ -122,6 +131,10 @@ class ValueSecret(AnySecret):
     @property
     def reads(self) -> tuple[str, Domain]:
         return self.column, self.domain
+
+    @property
+    def of_row(self) -> "ValueSecret":
+        return self
 
     def describe(self) -> str:
         if isinstance(self.domain, Product):
@@ -239,7 +252,7 @@ class _OptionalColumn(AnySecret):
                 allowed="missing together with a column and its domain",
                 instead="column='amount', domain=pf.Interval(0, 100), missing=0",
             )
-        value = None if read is None else _missing(missing, read)
+        value = None if read is None else missing_value(missing, read)
         if isinstance(read, Product) and name is not None and value is not None:
             read.check_named(name, value)
         set_fields(self, column=name, domain=read, missing=value)
@@ -591,7 +604,8 @@ def _check_part(secret: object) -> None:
         )
 
 
-def _missing(given: object, domain: Domain) -> Label:
+def missing_value(given: object, domain: Domain) -> Label:
+    """Return the value as which null is read: the one that is given, or the first."""
     if given is None and isinstance(domain, Product):
         return domain.first
     if domain.skips and not isinstance(domain, Product):

@@ -262,6 +262,11 @@ class Rows(_Stored, frozen=True):
     Every such row adds its terms, without a weight, to the sums of its cell.
     """
 
+    @property
+    def all(self) -> int:
+        """The most rows of one group."""
+        return self.selected + self.others
+
 
 @final
 class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):

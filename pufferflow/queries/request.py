@@ -13,6 +13,7 @@ import polars as pl
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.tables import exactly, type_name, with_texts
 from pufferflow.models.domain import Domain, Label, Product
+from pufferflow.models.population import Population
 from pufferflow.models.scenario import DeclaredColumns, Scenario
 from pufferflow.models.secret import ROW, Presence, Secret
 from pufferflow.queries.aggregates import Count, MeanOfUnknown
@@ -310,7 +311,7 @@ class Request:
         scenario = self.scenario
         if isinstance(scenario.secret, Presence):
             return
-        if not isinstance(scenario.secret, Secret):
+        if not isinstance(scenario.secret, Secret | Population):
             raise _unweighted(f"{what} under the secret pf.{type(scenario.secret).__name__}")
         for prior in scenario.priors:
             if not (prior.independent_rows or prior.allows_weights):

@@ -23,7 +23,8 @@ from pufferflow.models.priors.table import Empirical, Table, TablesNear, Values
 from pufferflow.models.secret import AnySecret, Derived, Secret, hidden_column
 from pufferflow.queries.statistic import Statistic, column_and_domain
 from pufferflow.sensitivity.implied_laws import implied
-from pufferflow.sensitivity.latent_class import Given, RegionStar, Star, StarLaws
+from pufferflow.sensitivity.latent_class import StarLaws
+from pufferflow.sensitivity.star import Given, RegionStar, Star
 
 
 @implied.register

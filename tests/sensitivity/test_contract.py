@@ -82,6 +82,10 @@ CASES = {
             [[0.9, 0.1], [0.3, 0.7]], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]], states=["a", "b"]
         ),
     ),
+    "population": (
+        pf.Population("x", domain=[0, 1, 2], laws={"a": [0.5, 0.3, 0.2], "b": [0.1, 0.2, 0.7]}),
+        pf.Independent(),
+    ),
     "table": (pf.Derived("ill"), pf.Table(ROWS)),
     "tables near": (
         pf.Secret("paid", domain=["no", "yes"]),
@@ -102,7 +106,10 @@ CASES = {
 
 def _scenario(secret, prior):
     return pf.Scenario(
-        secret=secret, prior=prior, order_by="hour" if prior.ordered else None, within="house"
+        secret=secret,
+        prior=prior,
+        order_by="hour" if prior.ordered else None,
+        within=() if isinstance(secret, pf.Population) else "house",
     )
 
 

@@ -96,7 +96,8 @@ def test_guarantees_of_all_orders_need_little_noise_for_large_groups(guarantee, 
     assert auto == pytest.approx(messages)
 
 
-def test_messages_have_no_pure_bound_of_gaussian_noise_nor_one_for_the_class():
+def test_messages_have_no_pure_bound_of_gaussian_noise():
+    """Neither for a row nor for the class; for the class all rows count, of which all may differ."""
     laws = np.array([[0.8, 0.2], [0.3, 0.7]])
     scenario = scenario_of(np.array([0.5, 0.5]), laws)
     of_row = pf.laws(scenario, pf.Statistic.total(4))
@@ -108,10 +109,7 @@ def test_messages_have_no_pure_bound_of_gaussian_noise_nor_one_for_the_class():
     )
     for pairs, guarantee in (
         (of_row, pf.Pure(1.0)),
-        (of_class, pf.Zcdp(1.0)),
-        (of_class, pf.Gdp(1.0)),
-        (of_class, pf.Approx(1.0, 1e-6)),
-        (of_class, pf.Renyi(2.0, 1.0)),
+        (of_class, pf.Pure(1.0)),
     ):
         with pytest.raises(pf.Refused):
             pf.calibrate(pairs, guarantee, noise=pf.Gaussian, bound=pf.Messages())

@@ -17,7 +17,7 @@ from pufferflow.distributions.markov.star import others_class_leak, total_class_
 from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.secret import Derived, Secret
 from pufferflow.queries.statistic import Statistic
-from pufferflow.sensitivity import latent_class as star
+from pufferflow.sensitivity import star
 from pufferflow.sensitivity.convolution import Dense
 from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.latent_class import StarLaws

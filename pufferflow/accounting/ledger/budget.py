@@ -24,11 +24,13 @@ from pufferflow.accounting.rules.additive import CouplingRule
 from pufferflow.accounting.rules.windows import WindowsRule
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.validate import finite_number
+from pufferflow.models.population import Population
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.latent_class import LatentClass, LatentClassesNear
 from pufferflow.models.priors.markov import SequencePrior
 from pufferflow.models.priors.memory import forgotten_after, measure_of_memory
+from pufferflow.models.priors.population import IndependentGiven
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Derived, Initial, Presence, ValueSecret
 from pufferflow.models.time_steps import step_in_words
@@ -214,8 +216,11 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
         return "Rows reveal nothing about each other, so only releases about the same row add up."
     if belief.any_correlation:
         return f"{begun} may depend on each other in any way, so what all releases reveal about them adds up."
-    if isinstance(belief, LatentClass | LatentClassesNear | GaussianMixture):
-        return f"{begun} share a class, and a release about any of them reveals something about it."
+    if isinstance(belief, IndependentGiven | LatentClass | LatentClassesNear | GaussianMixture):
+        share = (
+            "are drawn from one law" if isinstance(belief, IndependentGiven) else "share a class"
+        )
+        return f"{begun} {share}, and a release about any of them reveals something about it."
     if rule == CouplingRule.name and not isinstance(belief, SequencePrior):
         return f"All of {group} move together in one way. Every release adds how far its answer moves with them."
     never_forgotten = (
@@ -277,7 +282,9 @@ def _if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
         no_group = "not known: under the prior units exist independently of each other"
     elif all(prior.independent_rows for prior in spent.priors):
         no_group = "not known: under the prior rows are independent, and the sizes of groups were not computed"
-    if isinstance(secret, Derived):
+    if isinstance(secret, Population):
+        no_row = "nothing is said about a row's value: the secret is the law of all rows"
+    elif isinstance(secret, Derived):
         no_row = "nothing is said about a row's value: the secret is not a column"
     elif isinstance(secret, ValueSecret) and asks_elsewhere(spent.costs, secret.column):
         no_row = f"nothing is said about a row's {secret.column!r}: a query was on another column"

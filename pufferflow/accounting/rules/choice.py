@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from pufferflow.accounting.rules.additive import (
     CouplingRule,
@@ -27,6 +27,7 @@ from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.priors.markov import ChainPrior, SequencePrior
+from pufferflow.models.priors.population import IndependentGiven
 from pufferflow.privacy.guarantee import Divergence, GuaranteeFamily
 
 TRANSLATION = TranslationRule()
@@ -74,11 +75,11 @@ def methods_of(kind: GuaranteeFamily) -> list[str]:
 
 def methods_for(kind: GuaranteeFamily, priors: Iterable[Prior]) -> list[str]:
     """Return the accounting methods that differ from each other under some priors."""
-    needed: dict[str, type[Prior]] = {
+    needed: dict[str, Any] = {
         "rows": SequencePrior,
         "answers": ChainPrior,
         "classes": GaussianMixture,
-        "latent": LatentClass,
+        "latent": LatentClass | IndependentGiven,
     }
     believed = list(priors)
     return [

@@ -12,6 +12,9 @@ Which rows of a group a release selects is not stored, nor how many rows of a gr
 release is taken to be about the secret's row or not, whichever is worse, and all other rows that it selects may move.
 How many rows differ between two classes is used only where rows are fixed, in no account.
 
+If the secret is the law that all rows are drawn from, the scenario says how many rows there are in all tables. Then a
+binomial number of rows differs between two laws, and moves every release at most as often as far as one row (M59).
+
 Thinning is for Gaussian noise on sums. If the first request is of this kind, others have no total afterwards. Otherwise
 the two bounds without thinning count all releases.
 """
@@ -25,13 +28,16 @@ import numpy as np
 from pufferflow.accounting.rules.additive import squared_deviations, squares_of_one_row
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
 from pufferflow.accounting.rules.latent_class import star_of
+from pufferflow.calibration.differing_rows import DifferingRowsLoss
 from pufferflow.calibration.latent_mixture import HiddenClassLoss, OtherRows
 from pufferflow.core.rounding import UNIT
+from pufferflow.models.population import Population
 from pufferflow.models.priors.latent_class import LatentClass
+from pufferflow.models.priors.population import IndependentGiven
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.privacy.guarantee import Approx, Divergence, GuaranteeFamily
 from pufferflow.published.cost import Shape
-from pufferflow.sensitivity.latent_class import Star
+from pufferflow.sensitivity.star import Star
 
 
 @final
@@ -71,18 +77,20 @@ class _Counted(NamedTuple):
     """The information of some releases, and the loss between every two secret values up to it."""
 
     information: float
-    losses: Sequence[HiddenClassLoss]
+    losses: Sequence[HiddenClassLoss | DifferingRowsLoss]
 
 
 def _counted(releases: UnitReleases) -> _Counted | None:
     """Return what is counted of releases; None if that is unknown, or has no limit."""
     opening = releases.opening.shape
     shapes = [opening, *releases.shapes]
-    if not isinstance(releases.prior, LatentClass) or not all(map(_has_terms, shapes)):
+    if not isinstance(releases.prior, LatentClass | IndependentGiven):
         return None
     star, thinned = star_of(releases), isinstance(opening.noise, Gaussian)
-    if not isinstance(star, Star) or star.of_group:
+    if not isinstance(star, Star) or not all(map(_has_terms, shapes)):
         return None
+    if star.of_group:
+        return _of_population(releases, star)
     if thinned and not all(isinstance(shape.noise, Gaussian) for shape in shapes):
         return None
     information = _information(releases, star.states)
@@ -98,6 +106,21 @@ def _counted(releases: UnitReleases) -> _Counted | None:
     }  # those that are farthest apart first, which mostly lose most
     losses = sorted(different.values(), key=lambda loss: loss.apart, reverse=True)
     return _Counted(information, losses)
+
+
+def _of_population(releases: UnitReleases, star: Star) -> _Counted | None:
+    """Return the same for the law of all rows, of which there are so many; None if their number is not declared."""
+    secret, own = releases.scenario.secret, np.zeros((star.states, star.states))
+    rows = secret.rows if isinstance(secret, Population) else None
+    if rows is None or any(shape.rows and shape.rows.all > rows for shape in releases.shapes):
+        return None
+    for shape, times in zip(releases.shapes, releases.times, strict=True):
+        own = own + times * squares_of_one_row(shape)
+    information = float(own.max()) * (1 + (2 * len(releases.shapes) + 4) * UNIT)
+    if not math.isfinite(information):
+        return None
+    losses = [DifferingRowsLoss(laws, rows) for _, laws in star.laws_of_pairs]
+    return _Counted(information, losses) if losses else None
 
 
 def _has_terms(shape: Shape) -> bool:

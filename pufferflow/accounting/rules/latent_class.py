@@ -27,6 +27,7 @@ from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.markov.law_regions import region_log_ratio_of_few
 from pufferflow.distributions.markov.star import Rates, Touches
+from pufferflow.models.population import Population
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.secret import Derived, Initial, Secret
 from pufferflow.privacy.guarantee import GuaranteeFamily
@@ -34,7 +35,7 @@ from pufferflow.published.cost import Shape
 from pufferflow.queries.statistic import Statistic
 from pufferflow.sensitivity.gaussian_mixture import renyi_of_classes
 from pufferflow.sensitivity.implied_laws import implied
-from pufferflow.sensitivity.latent_class import AnyStar, DependentStar
+from pufferflow.sensitivity.star import AnyStar, DependentStar
 
 _MOST_RELEASES = 16
 _MOST_SETS = 16
@@ -145,7 +146,8 @@ def star_of(releases: UnitReleases) -> AnyStar | None:
     columns = {shape.column for shape in releases.shapes if shape.exposure.any()} or {
         releases.shapes[0].column
     }
-    if not prior.shared_class or not isinstance(secret, Secret | Derived) or len(columns) != 1:
+    known = isinstance(secret, Secret | Derived | Population)
+    if not prior.shared_class or not known or len(columns) != 1:
         return None
     try:
         (walk,) = implied(prior, Statistic.total(1, column=columns.pop()), secret).walks()

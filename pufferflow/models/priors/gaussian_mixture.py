@@ -13,9 +13,10 @@ from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import finite_number, set_fields
 from pufferflow.distributions.markov.law_regions import LawRegions
 from pufferflow.models.domain import Interval
-from pufferflow.models.priors.base import Prior, as_list, read_law, wrong_secret
+from pufferflow.models.priors.base import Prior, wrong_secret
 from pufferflow.models.priors.covariance import Covariance, Matrix
 from pufferflow.models.priors.gaussian import GaussianPrior
+from pufferflow.models.probabilities import as_list, read_law
 from pufferflow.models.secret import AnySecret, Initial, Secret, ValueSecret
 from pufferflow.models.secret_pairs import WithinDistance
 

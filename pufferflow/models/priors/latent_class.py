@@ -12,9 +12,9 @@ from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import set_fields
 from pufferflow.distributions.markov.law_regions import LawRegions
 from pufferflow.models.domain import Domain, Label
-from pufferflow.models.priors.base import (
-    DECLARED,
-    Prior,
+from pufferflow.models.priors.base import DECLARED, Prior, stored_provenance, wrong_secret
+from pufferflow.models.priors.near import Around, slack_in_words
+from pufferflow.models.probabilities import (
     Probability,
     as_array,
     as_list,
@@ -22,10 +22,7 @@ from pufferflow.models.priors.base import (
     read_law,
     restored_law,
     stored_law,
-    stored_provenance,
-    wrong_secret,
 )
-from pufferflow.models.priors.near import Around, slack_in_words
 from pufferflow.models.reference import Provenance, Reference
 from pufferflow.models.secret import AnySecret, Derived, Secret
 from pufferflow.models.stored import ADDED

@@ -19,7 +19,7 @@ from pufferflow.distributions.markov.chain import Chain, stationary
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.state_loss import AnyChain
 from pufferflow.models.domain import Label
-from pufferflow.models.priors.base import DECLARED, Prior, least_of_law, stored_provenance
+from pufferflow.models.priors.base import DECLARED, Prior, stored_provenance
 from pufferflow.models.priors.transition_kernels import (
     SUM_TOLERANCE,
     Possible,
@@ -41,6 +41,7 @@ from pufferflow.models.priors.transition_kernels import (
     values_not_at_every_step,
     whole_positions,
 )
+from pufferflow.models.probabilities import least_of_law
 from pufferflow.models.reference import Provenance, Reference
 from pufferflow.models.secret import AnySecret
 from pufferflow.models.stored import ADDED

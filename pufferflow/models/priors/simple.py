@@ -12,6 +12,7 @@ from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import finite_number, finite_number_at_least_zero, set_fields
 from pufferflow.models.domain import Bins
 from pufferflow.models.priors.base import Prior, wrong_secret
+from pufferflow.models.priors.population import IndependentGiven
 from pufferflow.models.secret import AnySecret, Initial, Secret
 
 
@@ -33,6 +34,9 @@ class Independent(Prior, kind="independent"):
 
     def describe(self) -> str:
         return "rows are independent of each other"
+
+    def of_population(self) -> Prior:
+        return IndependentGiven()
 
 
 @final
@@ -57,6 +61,9 @@ class AnyCorrelation(Prior, kind="any correlation"):
 
     def describe(self) -> str:
         return "the rows of a group may depend on each other in any way"
+
+    def of_population(self) -> Prior:
+        return self
 
 
 @final

@@ -17,9 +17,9 @@ from pufferflow.core.suggestions import did_you_mean, nearest, suggests_argument
 from pufferflow.core.validate import quoted, read_name, set_fields
 from pufferflow.distributions.markov.law_regions import LawRegions
 from pufferflow.models.domain import Domain, Label, Listed, Product
-from pufferflow.models.priors.base import (
-    DECLARED,
-    Prior,
+from pufferflow.models.priors.base import DECLARED, Prior, stored_provenance, wrong_secret
+from pufferflow.models.priors.near import Around, slack_in_words
+from pufferflow.models.probabilities import (
     Probability,
     as_array,
     as_list,
@@ -27,10 +27,7 @@ from pufferflow.models.priors.base import (
     read_law,
     restored_law,
     stored_law,
-    stored_provenance,
-    wrong_secret,
 )
-from pufferflow.models.priors.near import Around, slack_in_words
 from pufferflow.models.reference import Provenance, Reference, digest_of, read_reference
 from pufferflow.models.secret import AnySecret, Derived, Secret
 from pufferflow.models.stored import ADDED, stored_as

@@ -19,6 +19,7 @@ from pufferflow.core.arrays import Flags, Floats
 from pufferflow.core.errors import UsageError
 from pufferflow.core.suggestions import did_you_mean
 from pufferflow.core.validate import finite_number, quoted
+from pufferflow.models.population import Population
 from pufferflow.models.secret import Presence, ValueSecret
 from pufferflow.queries.aggregates import Histogram
 from pufferflow.queries.request import Request
@@ -238,4 +239,6 @@ def _remedies(request: Request, times: str) -> str:
     scenario = request.scenario
     far = isinstance(scenario.secret, ValueSecret) and scenario.secret.pairs == "all"
     far = far and not any(prior.any_correlation for prior in scenario.priors)
-    return phrase("remedies", times, bool(request.by), len(request.queries) > 1, far)
+    drawn = isinstance(scenario.secret, Population)
+    grouped = bool(request.by) and not drawn
+    return phrase("remedies", times, grouped, len(request.queries) > 1, far, drawn)

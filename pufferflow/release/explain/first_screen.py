@@ -11,6 +11,7 @@ from typing import Final
 import polars as pl
 
 from pufferflow.distributions.coupling import Certainty
+from pufferflow.models.population import Population
 from pufferflow.models.priors.base import Prior, belief_in_words
 from pufferflow.models.secret import Presence
 from pufferflow.privacy.guarantee import Guarantee
@@ -53,6 +54,7 @@ def first_screen(plan: CalibratedNoise, cases: Sequence[WhatIf]) -> FirstScreen:
             public=[] if presence else scenario.public,
             rows=not presence,
             within=scenario.group_in_words,
+            drawn=isinstance(scenario.secret, Population),
         ),
         odds=odds_of(plan.guarantee),
         lights=tuple(_lights(plan, cases)),

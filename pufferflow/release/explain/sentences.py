@@ -17,6 +17,7 @@ from pufferflow.confounding.posterior import beliefs_after
 from pufferflow.core.arrays import Floats
 from pufferflow.engines.column_measures import clean_dtype, labelled
 from pufferflow.models.domain import Bins, Domain, Interval, Label
+from pufferflow.models.population import Population
 from pufferflow.models.priors.base import Prior, belief_in_words
 from pufferflow.models.priors.table import Table
 from pufferflow.models.scenario import Scenario
@@ -28,6 +29,7 @@ from pufferflow.queries.expressions.public import public_words
 from pufferflow.queries.expressions.values import Values
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
+from pufferflow.release.explain.population import hidden_by_design
 from pufferflow.release.explain.worst_pair import NAMELESS, nameless
 from pufferflow.release.planning.blocks import impossible_values
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
@@ -312,6 +314,7 @@ def row_alone(plan: CalibratedNoise) -> dict[str, Any]:
     )
     return {
         "itself": isinstance(secret, Presence),
+        "of_all": isinstance(secret, Population),
         "first": isinstance(secret, Initial),
         "unread": plan.row_laws is None,
         "some_pairs": isinstance(secret, ValueSecret) and secret.pairs != "all",
@@ -327,6 +330,7 @@ def assumptions(plan: CalibratedNoise) -> tuple[str, ...]:
         "assumptions",
         origins=list(dict.fromkeys(map(_origin, scenario.priors))),
         any_correlation=all(prior.any_correlation for prior in scenario.priors),
+        drawn=isinstance(scenario.secret, Population),
         numbered=scenario.numbers_rows and len(scenario.within) == 1,
         within=scenario.within,
         unit=scenario.secret if isinstance(scenario.secret, Presence) else None,
@@ -366,6 +370,7 @@ def notes(plan: CalibratedNoise) -> tuple[str, ...]:
         assumed=_assumed_missing(request),
         limit=request.limit,
         in_order=request.engine.in_order,
+        by_design=hidden_by_design(request, plan.guarantee),
         **_untried(plan),
     )
 

@@ -36,7 +36,7 @@ from pufferflow.core.errors import Refused
 from pufferflow.models.domain import Label
 from pufferflow.models.priors.simple import Independent
 from pufferflow.models.scenario import Scenario
-from pufferflow.models.secret import Initial, ValueSecret
+from pufferflow.models.secret import Initial
 from pufferflow.noise.base import Family, Noise
 from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.queries.engine_interface import CellGroups, GroupSize
@@ -57,10 +57,10 @@ def row_laws(public: PublicMetadata, basis: Basis, laws: Laws | None) -> Laws | 
     """Return the laws of the weighted sums for a row independent of all others: `laws` itself if the prior says so.
 
     None if no sum reads the row's own secret. Units that may be absent have a floor of their own. Derived secrets are
-    not values of rows. The selected rows may contain no first values.
+    not values of rows. A law of all rows has the floor of its column. The selected rows may contain no first values.
     """
-    secret = public.request.scenario.secret
-    if not isinstance(secret, ValueSecret) or public.request.column != secret.column:
+    secret = public.request.scenario.secret.of_row
+    if secret is None or public.request.column != secret.column:
         return None
     if isinstance(secret, Initial) and not _selects_first_rows(public):
         return None

@@ -6,15 +6,9 @@ from typing import Any, final
 
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import finite_number, set_fields
-from pufferflow.models.priors.base import (
-    Prior,
-    Probability,
-    read_law,
-    restored_law,
-    stored_law,
-    wrong_secret,
-)
+from pufferflow.models.priors.base import Prior, wrong_secret
 from pufferflow.models.priors.latent_class import LatentClass
+from pufferflow.models.probabilities import Probability, read_law, restored_law, stored_law
 from pufferflow.models.secret import AnySecret, Secret
 
 

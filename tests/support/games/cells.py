@@ -198,6 +198,21 @@ def star(rng, kind, **options):
     )
 
 
+def population(rng, kind):
+    """Three rows drawn from one of two laws, which is the secret; their number is declared, or not."""
+    laws, declared = [law(rng, 2), law(rng, 2)], (3, 3, None)[rng.integers(3)]
+    secret = pf.Population(
+        "x", domain=[0, 1], laws=dict(zip("ab", laws, strict=True)), rows=declared
+    )
+    scenario = pf.Scenario(secret, pf.Independent(), order_by="t", public=["day"])
+    rows = np.array(list(itertools.product((0, 1), repeat=3)))
+    first, second = (np.prod(np.array(one)[rows], axis=1) for one in laws)
+    pair = Pair("a against b", first, second)
+    world = World(rows, [pair, pair.reversed()])
+    questions = _of_rows(scenario, rows.T.astype(float), longer=False)
+    return game_of(rng, kind, scenario, world, questions)
+
+
 def present(rng, kind):
     """Whether a unit is there, with one or two rows: once or not, in groups or not; sums and counts with filters."""
     rows = int(rng.integers(1, 3))

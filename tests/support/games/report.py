@@ -27,6 +27,7 @@ RULES = {
     "independent parts": (cells.parts, ("renyi", "approx renyi")),
     "tables near": (cells.near, KINDS),
     "latent class": (cells.star, KINDS),
+    "population": (cells.population, KINDS),
     "gaussian classes": (mixtures.classes, ("renyi", "approx renyi")),
     "classes, thresholds": (mixtures.thresholds, ("pure", "renyi", "approx renyi")),
     "sequence": (mixtures.sequences, KINDS),
