@@ -27,6 +27,7 @@ import numpy as np
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
 from pufferflow.accounting.rules.release_movement import (
     STEEPEST,
+    ReleaseMovement,
     chord,
     epsilon_within,
     movement_of,
@@ -34,7 +35,7 @@ from pufferflow.accounting.rules.release_movement import (
 from pufferflow.core.rounding import UNIT
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
-from pufferflow.privacy.guarantee import GuaranteeFamily
+from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily
 from pufferflow.tradeoff.composed import compose
 from pufferflow.tradeoff.profile import Profile
 
@@ -58,12 +59,9 @@ class PairRule(CompositionRule):
         pair = _pair(releases)
         if pair is None or not kind.example.delta + pair.tv:
             return math.inf
-        moves = {id(shape): movement_of(releases, shape) for shape in releases.shapes}
-        known = {key: (one.pure, one.tv) for key, one in moves.items()}
+        known = {id(shape): _numbers(movement_of(releases, shape)) for shape in releases.shapes}
         many = draws(pair, (known[id(cost.shape)] for cost in releases.costs))
-        if not math.isfinite(many) or not many:
-            return many
-        return epsilon_within(compose(pair, int(many)), kind.example)
+        return _together(pair, int(many), kind.example) if math.isfinite(many) else math.inf
 
 
 def _pair(releases: UnitReleases) -> Profile | None:
@@ -72,9 +70,26 @@ def _pair(releases: UnitReleases) -> Profile | None:
     if isinstance(opening.shape.noise, Gaussian | Laplace) or opening.shape.row_by_row:
         return None
     then = replace(releases, costs=[opening]).first(1)
-    moved = movement_of(then, opening.shape).with_margin()
-    loss = moved.pure
-    return Profile(loss, tv=moved.tv) if 0 < loss <= STEEPEST else None
+    return _fixed_by(movement_of(then, opening.shape))
+
+
+@lru_cache(maxsize=256)
+def _fixed_by(movement: ReleaseMovement) -> Profile | None:
+    moved = movement.with_margin()
+    loss, tv = _numbers(moved)
+    return Profile(loss, tv=tv) if 0 < loss <= STEEPEST else None
+
+
+@lru_cache(maxsize=256)
+def _numbers(movement: ReleaseMovement) -> tuple[float, float]:
+    """Return the pure loss and the total variation."""
+    return movement.pure, movement.tv
+
+
+@lru_cache(maxsize=4096)
+def _together(pair: Profile, many: int, guarantee: Guarantee) -> float:
+    """Return the ε of a guarantee's kind that so many draws have together."""
+    return epsilon_within(compose(pair, many), guarantee) if many else 0.0
 
 
 def draws(pair: Profile, releases: Iterable[tuple[float, float]]) -> float:
@@ -89,11 +104,9 @@ def draws(pair: Profile, releases: Iterable[tuple[float, float]]) -> float:
         if loss <= loss_left and tv <= tv_left:
             loss_left, tv_left = _left(loss_left, loss), _left(tv_left, tv)
             continue
-        many = draws_of_one(pair, loss, tv)
-        used += many
-        shared = many == 1
-        loss_left = _left(pair.epsilon, loss) if shared else 0.0
-        tv_left = _left(pair.tv, tv) if shared else 0.0
+        # of several draws nothing is left: they are for more loss, or more total variation, than one has
+        used += draws_of_one(pair, loss, tv)
+        loss_left, tv_left = _left(pair.epsilon, loss), _left(pair.tv, tv)
     return used if math.isinf(used) else int(used)
 
 
@@ -127,6 +140,6 @@ def _dominate(pair: Profile, many: int, loss: float, tv: float) -> bool:
     """
     if many * pair.epsilon * (1 - 4 * UNIT) < loss:
         return False
-    corners = pair.epsilon * np.arange(math.ceil(loss / pair.epsilon) + 1)
+    corners = pair.epsilon * np.arange(math.ceil(loss / pair.epsilon) + 1, dtype=np.float64)
     allowed = compose(pair, many).deltas(corners) * _BELOW - _FAINT
     return bool((chord(loss, tv, corners) <= np.maximum(allowed, 0.0)).all())

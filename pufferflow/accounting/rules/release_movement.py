@@ -72,7 +72,8 @@ class ReleaseMovement:
         if farther.pure <= loss * (1 + 2 * MARGIN):
             return farther
         return replace(
-            self, moved=largest(lambda moved: replace(self, moved=moved).pure <= loss, farther.moved)
+            self,
+            moved=largest(lambda moved: replace(self, moved=moved).pure <= loss, farther.moved),
         )
 
     def _chord(self, epsilons: Floats) -> Floats:
