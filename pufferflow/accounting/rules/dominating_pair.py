@@ -2,7 +2,7 @@
 
 The first release has a pure loss ε and a total variation η along one coupling of the data. They fix a pair of laws:
 from a draw of it any release with no more of both can be made. An account counts draws. All answers are a function of
-as many draws, whatever was asked and in whatever order. So the law of their total loss is that of equal releases.
+as many draws, whatever was requested and in whatever order. So the law of their total loss is that of equal releases.
 
 Later releases need not be like the first one:
 
@@ -51,8 +51,8 @@ class PairRule(CompositionRule):
 
     name = "draws for the dominating pair of the first release (M26)"
     why = (
-        "the first request fixes a pair of laws. Each release is a function of draws for it, whose number depends on "
-        "requests alone, and the account is stopped at a number of draws (M26, M61)"
+        "the first request fixes a pair of laws. Each release is a function of draws for it. Requests alone "
+        "decide how many, and the account is stopped at a number of draws (M26, M61)"
     )
 
     def by_own(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
