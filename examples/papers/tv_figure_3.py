@@ -6,61 +6,65 @@ without matplotlib (`pip install ".[report]"`) it prints the table alone.
 """
 
 import math
-import sys
-from importlib.util import find_spec
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from side_by_side import Row, number, save_picture, show
 
 import pufferflow as pf
 
 EPSILON = 1.0
+ALPHA = 0.3
+"""The rate of false alarms at which misses are compared."""
+NOISE = pf.tradeoff.Profile.of(pf.Laplace(1 / EPSILON), 1.0)
+CURVES = {
+    "ε = 1 alone": pf.tradeoff.compose(pf.tradeoff.Profile(EPSILON)),
+    "ε = 1 and η": pf.tradeoff.compose(pf.tradeoff.Profile(EPSILON, tv=NOISE.tv)),
+    "Laplace noise": pf.tradeoff.compose(NOISE),
+}
+
+
+def printed() -> dict[str, float]:
+    """Return the misses at ALPHA: by the lines of Corollary 1, and by the law of Laplace noise."""
+    rise, eta = math.exp(EPSILON), 1 - math.exp(-EPSILON / 2)
+    alone = max(1 - rise * ALPHA, (1 - ALPHA) / rise)
+    misses = math.exp(-EPSILON) / (4 * ALPHA)  # where α is from e^(−ε)/2 to ½
+    return dict(zip(CURVES, (alone, max(alone, 1 - eta - ALPHA), misses), strict=True))
 
 
 def main() -> None:
     """Print the numbers beside the printed ones, and draw the three curves."""
-    noise = pf.tradeoff.Profile.of(pf.Laplace(1 / EPSILON), 1.0)
-    curves = {
-        "ε = 1 alone": pf.tradeoff.compose(pf.tradeoff.Profile(EPSILON)),
-        "ε = 1 and η": pf.tradeoff.compose(pf.tradeoff.Profile(EPSILON, tv=noise.tv)),
-        "Laplace noise": pf.tradeoff.compose(noise),
-    }
-    table = Table("", "printed", "here", title="Figure 3: Laplace noise, ε = 1")
-    table.add_row(
-        "η of the noise, 1 − e^(−ε/2)", f"{1 - math.exp(-EPSILON / 2):.6f}", f"{noise.tv:.6f}"
-    )
-    table.add_row(
-        "largest η of ε-privacy", f"{math.tanh(EPSILON / 2):.6f}", f"{curves['ε = 1 alone'].tv:.6f}"
-    )
-    for name, curve in curves.items():
-        table.add_row(f"misses at 30 % false alarms, {name}", "", f"{curve.curve(0.3):.6f}")
-    Console().print(table)
-    if find_spec("matplotlib") is None:
-        print('For the picture: pip install ".[report]"')
-        return
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else "tv_figure_3.svg")
-    draw(curves, path)
-    print(f"The picture is in {path}.")
+    rows = [
+        Row("η of the noise, 1 − e^(−ε/2)", number(1 - math.exp(-EPSILON / 2)), number(NOISE.tv)),
+        Row(
+            "largest η of ε-privacy",
+            number(math.tanh(EPSILON / 2)),
+            number(CURVES["ε = 1 alone"].tv),
+        ),
+    ]
+    rows += [
+        Row(
+            f"misses at {ALPHA:.0%} false alarms, {name}",
+            number(by_formula),
+            number(CURVES[name].curve(ALPHA)),
+            "same; the paper draws the curve, the number is by its formula",
+        )
+        for name, by_formula in printed().items()
+    ]
+    show("Figure 3: Laplace noise, ε = 1", rows)
+    save_picture(draw, "tv_figure_3.svg", (5, 4))
 
 
-def draw(curves: dict[str, pf.tradeoff.TradeOffCurve], path: Path) -> None:
+def draw(figure: Any) -> None:
     """Draw the trade-off of each curve."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    from matplotlib import pyplot as plt
-
     alphas = np.linspace(0.0, 1.0, 101)
-    figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
+    axes = figure.subplots()
     for (name, curve), colour in zip(
-        curves.items(), ("tab:gray", "tab:red", "tab:green"), strict=True
+        CURVES.items(), ("tab:gray", "tab:red", "tab:green"), strict=True
     ):
         axes.plot(alphas, curve.curve(alphas), color=colour, label=name)
     axes.set(xlabel="false alarms (type I)", ylabel="misses (type II)")
     axes.legend()
-    figure.savefig(path)
 
 
 if __name__ == "__main__":

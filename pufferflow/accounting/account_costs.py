@@ -31,6 +31,7 @@ from pufferflow.accounting.rules.base import (
     steps_seen_by,
 )
 from pufferflow.accounting.rules.choice import (
+    PAIR,
     PURE,
     RULES,
     TRANSLATION,
@@ -202,6 +203,8 @@ class AccountCosts:
     def known_methods(self) -> list[str]:
         """The names of the accounting methods that the account may be counted by."""
         known = methods_for(self.kind, self.priors)
+        if self.offered is None:  # of an older version, which had no such method
+            return [method for method in known if method != PAIR]
         return [method for method in known if not self.offered or method in self.offered]
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Final, cast, final
 
 import msgspec
 
-from pufferflow.accounting.rules.choice import PURE, methods_for
+from pufferflow.accounting.rules.choice import PAIR, PURE, methods_for
 from pufferflow.core.errors import UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.models.priors.base import Prior
@@ -36,6 +36,7 @@ COUNTED: Final = {
     "renyi": "Rényi losses",
     "classes": "Rényi losses within hidden classes",
     "zcdp": "Rényi losses of all orders",
+    PAIR: "the loss and the total variation of the first release",
 }
 """What each accounting method counts."""
 SUITED: Final = 0.95
@@ -182,16 +183,19 @@ def shares_for(limit: Guarantee, priors: Sequence[Prior], firsts: Mapping[str, f
     """Return the methods of an account and their shares, from what each says of the first release with all of δ.
 
     The first release was chosen before any answer, so what it decides is free. A method that does not bound it is left
-    out. Under a limit in approximate Rényi losses no shares are proven, and the method that suits the release is kept.
+    out. The pair of the first release stands beside pure totals only, so no other method has less of δ for it. Under a
+    limit in approximate Rényi losses no shares are proven, and the method that suits the release is kept.
     """
     known = {method: total for method, total in firsts.items() if math.isfinite(total)}
     suited = min(known, key=lambda method: known[method], default=PURE)
     if len(known) <= 1 or isinstance(limit, ApproxRenyi):
         return Methods.only(suited)
-    free = pure_is_free(limit)
+    free, plain = pure_is_free(limit), all(_plain(prior) for prior in priors)
+    if PAIR in known and not (set(known) <= {PURE, PAIR} and (free or (plain and suited == PAIR))):
+        return shares_for(limit, priors, {name: firsts[name] for name in known if name != PAIR})
     suits = SUITED_OF_DELTA if limit.divergence is Divergence.HOCKEY_STICK else SUITED
     takers = [method for method in known if method != PURE or not free]
-    if not free and suited != PURE and all(_plain(prior) for prior in priors):
+    if not free and suited != PURE and plain:
         takers = [method for method in takers if method != PURE]
     if not free or PURE not in known:
         return Methods(_divided(takers, suited, suits))

@@ -18,7 +18,7 @@ they would take more than δ.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, cast, final
 
@@ -26,21 +26,24 @@ import msgspec
 import numpy as np
 
 from pufferflow.accounting.methods import COUNTED
-from pufferflow.accounting.rules.additive import (
-    CouplingRule,
-    GranularityRule,
-    unseen_rows_move_farther,
-)
+from pufferflow.accounting.rules.additive import unseen_rows_move_farther
 from pufferflow.accounting.rules.base import UnitReleases
+from pufferflow.accounting.rules.choice import PAIR, PURE
+from pufferflow.accounting.rules.release_movement import (
+    MARGIN,
+    ReleaseMovement,
+    epsilon_within,
+    movement_of,
+)
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import LimitReached, Refused, UsageError
-from pufferflow.core.rounding import SMALLEST, UNIT, smallest
+from pufferflow.core.rounding import SMALLEST, smallest
 from pufferflow.core.validate import finite_number, whole_number
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Presence
 from pufferflow.noise.base import Noise
-from pufferflow.noise.laplace import Laplace
+from pufferflow.noise.staircase import Staircase
 from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, Pure
 from pufferflow.privacy.renyi import ApproxRenyi
 from pufferflow.privacy.tradeoff import TradeOff
@@ -94,7 +97,7 @@ def total_unknown(
     problem = f"No composition rule bounds what {count} releases together reveal under {believed}"
     if methods:
         counted = " or ".join(COUNTED[method] for method in methods)
-        noise = "pf.Laplace" if list(methods) == ["pure"] else "pf.Laplace or pf.Gaussian"
+        noise = "pf.Laplace" if {*methods} <= {PURE, PAIR} else "pf.Laplace or pf.Gaussian"
         problem += f" by {counted}, the account's methods since its first release"
         if all_for_keys:
             problem += ", and keys_delta leaves the sums no delta"
@@ -114,8 +117,6 @@ def total_unknown(
 RESERVED = "profiles reserved beforehand, by the laws of their losses (M26)"
 _POINTS = 16
 """The number of points (ε, δ) that describe what a plan may reveal."""
-_RTOL = 1e-6
-"""The relative margin of profiles, above the difference of calibrations of one batch for other rows."""
 _RARE = 2.0**-20
 """If losses are unbounded, those beyond the last ε of a profile have this share of the limit's δ."""
 _RAREST = 1e-290
@@ -156,63 +157,21 @@ class ReservedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, d
         return (*(delta for _, delta in self.points), *(epsilon for epsilon, _ in self.points))
 
     def near(self, other: "ReservedProfile") -> bool:
-        """Return whether another profile has the same points, up to the relative margin of calibrations."""
-        same = len(self.points) == len(other.points)
-        return same and bool(np.allclose(self.points, other.points, rtol=10 * _RTOL, atol=0.0))
+        """Return whether an account's profile has the same points, up to the relative margin of calibrations.
+
+        Older versions described staircase noise by more points, up to a jump that no movement reaches.
+        """
+        count = len(self.points)
+        older = 1 < count < len(other.points) == _POINTS
+        if count != len(other.points) and not (older and other.epsilons[-1] >= self.epsilons[-1]):
+            return False
+        compared = 1 if older else count
+        pairs = self.points[:compared], other.points[:compared]
+        return bool(np.allclose(*pairs, rtol=10 * MARGIN, atol=0.0))
 
     def covers(self, release: "ReleaseMovement") -> bool:
         """Return whether a release with this movement reveals no more than the profile."""
         return bool((release.deltas(self.epsilons) <= self.deltas).all())
-
-
-@final
-@dataclass(frozen=True)
-class ReleaseMovement:
-    """The movement of one release along one coupling of the data, in the norm of its noise, and its dimensions."""
-
-    noise: Noise
-    moved: float
-    dimension: int
-    row_by_row: bool = False
-    """Whether the noise only represents the pure loss of a channel, of which no more is known."""
-
-    @property
-    def pure(self) -> float:
-        """The pure loss."""
-        return self.noise.pure_within(self.moved, self.dimension) if self.moved else 0.0
-
-    def deltas(self, epsilons: Floats) -> Floats:
-        """Return δ at every ε, an upper bound."""
-        if self.moved == 0:
-            return np.zeros(len(epsilons))
-        chord = self._chord(epsilons)
-        if self.row_by_row:
-            return chord
-        known = [
-            self.noise.delta_within(self.moved, float(epsilon), self.dimension)
-            for epsilon in epsilons
-        ]
-        return np.array(
-            [line if delta is None else delta for delta, line in zip(known, chord, strict=True)]
-        )
-
-    def _chord(self, epsilons: Floats) -> Floats:
-        """Return the line from the total variation at ε = 0 to 0 at the pure loss: δ is convex in e^ε; rounded up.
-
-        Of Laplace noise the total variation is at most 1 − Π(1 − tv_j) = 1 − e^{−u/2}, u the sum of all movements.
-        """
-        loss = self.pure
-        if not math.isfinite(loss) or loss > 500:
-            return np.ones(len(epsilons))
-        spread = isinstance(self.noise, Laplace) and not self.row_by_row
-        variation = -math.expm1(-loss / 2) if spread else math.tanh(loss / 2)
-        line = (
-            variation
-            * np.exp(np.minimum(epsilons, loss))
-            * np.expm1(loss - epsilons)
-            / math.expm1(loss)
-        )
-        return np.where(epsilons < loss, line * (1 + 16 * UNIT), 0.0)
 
 
 @final
@@ -226,8 +185,7 @@ class ReservedProfiles:
     def epsilon(self) -> float:
         """The ε of the limit's kind that all profiles have together; ∞ where they pass its total variation."""
         composed = compose([compose(one.profile, one.times) for one in self.profiles])
-        allowed = self.limit.tv if isinstance(self.limit, TradeOff) else 1.0
-        return composed.epsilon(self.limit.delta) if composed.tv <= allowed else math.inf
+        return epsilon_within(composed, self.limit)
 
     def within_limit(self) -> "ReservedProfiles":
         """Return the profiles; refuse them if together they pass the limit."""
@@ -333,12 +291,6 @@ def keys_not_reserved() -> Refused:
     )
 
 
-def movement_of(releases: UnitReleases, shape: Shape) -> ReleaseMovement:
-    """Return the movement of a release along the coupling that moves it least; ∞ if none is known."""
-    lengths = [rule.movement(releases, shape) for rule in (CouplingRule(), GranularityRule())]
-    return ReleaseMovement(shape.noise, min(lengths), shape.dimension, shape.row_by_row)
-
-
 def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> ReservedProfiles:
     """Return profiles given as pairs: a plan or a guarantee, and the number of releases that are to be as private."""
     if limit.divergence is not Divergence.HOCKEY_STICK or limit.delta == 0:
@@ -417,7 +369,7 @@ def _points_of_plan(
     movements: Sequence[ReleaseMovement], limit: Guarantee
 ) -> tuple[tuple[float, float], ...]:
     """Return points from ε = 0 to the largest loss, with the δ of the worst prior, both with the relative margin."""
-    raised = [replace(one, moved=one.moved * (1 + _RTOL)) for one in movements]
+    raised = [one.with_margin() for one in movements]
     if any(math.isinf(one.moved) for one in raised):
         raise Refused(
             "This plan has no profile: the movement of its answers under one coupling of the data is unknown.",
@@ -425,12 +377,18 @@ def _points_of_plan(
             instead="pf.AnyCorrelation() as the prior; or an account without reserve",
         )
     top = max(_last_epsilon(one, _rare(limit)) for one in raised)
-    epsilons = np.linspace(0.0, top, _POINTS)
+    epsilons = np.linspace(0.0, top, _number_of_points(movements[0].noise, top))
     deltas = np.max([one.deltas(epsilons) for one in raised], axis=0)
     points = zip(epsilons.tolist(), deltas.tolist(), strict=True)
     return tuple(dict.fromkeys((epsilon, delta) for epsilon, delta in points if delta < 1)) or (
         (top, 1.0),
     )
+
+
+def _number_of_points(noise: Noise, top: float) -> int:
+    """Return how many points describe a profile: the corners of a staircase of few steps, else the usual number."""
+    corners = round(top / noise.epsilon) + 1 if isinstance(noise, Staircase) else _POINTS
+    return min(corners, _POINTS)
 
 
 def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
@@ -443,7 +401,7 @@ def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
     return smallest(
         lambda epsilon: math.log(max(release.deltas(np.array([epsilon]))[0], SMALLEST) / rare),
         high,
-        _RTOL,
+        MARGIN,
     )
 
 

@@ -192,6 +192,8 @@ class Profile(InNotebooks):
             return each[0]
         top = min((one.tv for one in each), default=1.0)
         later = sorted((one.epsilon, one.delta) for one in each if 0 < one.epsilon < math.inf)
+        if len(later) == 1:
+            return cls(*later[0], top)
         epsilons, deltas = np.array([(0.0, top), *later]).T
         return cls.with_loss(of_deltas(epsilons, deltas), top)
 

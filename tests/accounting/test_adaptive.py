@@ -196,7 +196,7 @@ def test_methods_that_are_none_are_refused(method):
     )
     with pytest.raises(pf.UsageError, match="There is no method") as caught:
         pf.compose([plan, plan], LEVELS, pf.Approx.of(1e-6), method=method)
-    assert caught.value.allowed == '"pure", "gaussian"'
+    assert caught.value.allowed == '"pure", "gaussian", "pair"'
     with pytest.raises(pf.UsageError, match="both given"):
         pf.compose([plan, plan], LEVELS, pf.Approx.of(1e-6), method="pure", fixed=True)
 

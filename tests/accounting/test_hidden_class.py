@@ -343,6 +343,6 @@ def test_classes_that_are_alike_count_one_row():
 
 
 def test_methods_are_those_of_classes_and_rows():
-    assert methods_for(APPROX, [CLASSES]) == ["pure", "gaussian", "latent"]
+    assert methods_for(APPROX, [CLASSES]) == ["pure", "gaussian", "latent", "pair"]
     assert methods_for(RENYI, [CLASSES]) == ["pure", "renyi", "latent"]
     assert least(asked(account_of().scenario, gaussian(2, 1.0)), APPROX, "latent").rule == RULE.name

@@ -12,11 +12,11 @@ import pufferflow as pf
 from pufferflow.accounting.account_costs import AccountCosts
 from pufferflow.accounting.reserved import (
     Opening,
-    ReleaseMovement,
     ReservedProfile,
     ReservedProfiles,
     read_reserved,
 )
+from pufferflow.accounting.rules.release_movement import ReleaseMovement
 
 LIMIT = pf.Approx(9.0, 1e-6)
 ROWS = pl.DataFrame({"day": [0, 0, 1, 1], "level": [0, 3, 2, 1]})

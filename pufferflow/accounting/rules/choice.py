@@ -13,6 +13,7 @@ from pufferflow.accounting.rules.additive import (
 )
 from pufferflow.accounting.rules.autoregression import Movements
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, from_gaussian, from_pure
+from pufferflow.accounting.rules.dominating_pair import PairRule
 from pufferflow.accounting.rules.exact import ExactRule
 from pufferflow.accounting.rules.hidden_class import HiddenClassRule
 from pufferflow.accounting.rules.latent_class import MixtureRule, StarRule
@@ -35,12 +36,14 @@ RULES: tuple[CompositionRule, ...] = (
     *(SingleRule(), CouplingRule(), GranularityRule(), TRANSLATION),
     *(MessagesRule(), WindowsRule(), SingleRowsRule(), SingleAnswersRule(), StarRule()),
     *(HiddenClassRule(), ConditionalRule(), JointRule(), NearRule(), MixtureRule(), ExactRule()),
+    PairRule(),
 )
 RARE = f"{TranslationRule.name}, but those so far away that they hardly ever cross a step (M4)"
 PURE = "pure"
+PAIR = "pair"
 _METHODS: dict[Divergence, tuple[str, ...]] = {
     Divergence.LOG_RATIO: (),
-    Divergence.HOCKEY_STICK: ("gaussian", "rows", "answers", "latent"),
+    Divergence.HOCKEY_STICK: ("gaussian", "rows", "answers", "latent", PAIR),
     Divergence.RENYI: ("renyi", "rows", "answers", "classes", "latent"),
     Divergence.CONCENTRATED: ("zcdp", "answers", "latent"),
     Divergence.GAUSSIAN: ("gaussian", "latent"),
@@ -50,6 +53,7 @@ _OWN: dict[str, type[CompositionRule]] = {
     "answers": SingleAnswersRule,
     "latent": HiddenClassRule,
     "classes": MixtureRule,
+    PAIR: PairRule,
 }
 """The methods that one rule alone has."""
 _SPARE = 2.0**-16

@@ -32,6 +32,18 @@ def additive(rng, kind):
     return game_of(rng, kind, scenario, world, _of_rows(scenario, np.array(rows, float).T))
 
 
+def staircases(rng, kind):
+    """Any correlation, and staircases beside Laplace noise: accounts count draws for the first release's pair."""
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1, 2]), pf.AnyCorrelation(), order_by="t", public=["day"]
+    )
+    rows = list(itertools.product((0, 1, 2), repeat=2))
+    world = World(rows, _two(0, len(rows) - 1, len(rows)))
+    shapes = [pf.Staircase.of(0.1 * fall, 0.02) for fall in rng.integers(1, 8, 3).tolist()]
+    asked = _of_rows(scenario, np.array(rows, float).T, longer=False, noises=(*shapes, pf.Laplace))
+    return game_of(rng, kind, scenario, world, asked, size=6, fills=2)
+
+
 def _two(first, second, size):
     pair = Pair(f"{first} against {second}", np.eye(size)[first], np.eye(size)[second])
     return [pair, pair.reversed()]

@@ -6,7 +6,7 @@ from itertools import count
 from tempfile import TemporaryDirectory
 
 import pufferflow as pf
-from pufferflow.accounting.rules.choice import methods_for
+from pufferflow.accounting.rules.choice import PAIR, methods_for
 
 _NAMES = count()
 
@@ -107,6 +107,11 @@ class LedgerReferee:
         return account
 
 
+def _last_method(kind, priors):
+    """Return the last accounting method that counts Laplace and Gaussian noise."""
+    return [method for method in methods_for(kind, priors) if method != PAIR][-1]
+
+
 class Composing:
     """pf.compose: paths whose total it says to be within a limit although later queries depend on earlier answers.
 
@@ -117,7 +122,7 @@ class Composing:
         chosen = (
             {}
             if isinstance(limit, pf.Pure)
-            else {"method": methods_for(limit.kind, scenario.priors)[-1]}
+            else {"method": _last_method(limit.kind, scenario.priors)}
         )
         self._scenario, self.limit, self._options, self._known = (
             scenario,

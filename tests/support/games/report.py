@@ -35,6 +35,7 @@ RULES = {
     "designed": (cells.budgets, _DELTA),
     "reserved": (cells.reserving, _DELTA),
     "compose": (cells.composing, KINDS),
+    "staircases": (cells.staircases, _DELTA),
 }
 """Where random games come from, and the kinds of limit that make sense there."""
 
