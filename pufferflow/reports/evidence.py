@@ -139,6 +139,24 @@ class Distances(msgspec.Struct, frozen=True):
 
 
 @final
+class ValueDistances(msgspec.Struct, frozen=True):
+    """W_∞ between the laws of the answer under every two values of the secret, at one position under one prior.
+
+    `w_inf[i][j]` belongs to the values i and j; None if they are not paired, or one is impossible there.
+    """
+
+    values: tuple[str, ...]
+    w_inf: tuple[tuple[float | None, ...], ...]
+    prior: str = ""
+    position: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a table that is not square."""
+        if {len(row) for row in self.w_inf} | {len(self.w_inf)} != {len(self.values)}:
+            raise ValueError("There is a row and a column for each value.")
+
+
+@final
 class Remarks(msgspec.Struct, frozen=True):
     """Lines under a heading of their own, at the end of the section of a report with this anchor."""
 
@@ -251,7 +269,8 @@ class Evidence(msgspec.Struct, frozen=True):
 
     `job`, `period` and `dataset` are its context, if known. `findings` names the outputs with useless numbers
     (`too_noisy` in evidence of older versions), `counts` the outputs that count rows. `remarks` are further lines for
-    sections. `distances` are those of the pairs that lie farthest apart. `first` is for the person who signs.
+    sections. `distances` are those of the pairs that lie farthest apart, `by_value` those of every two values of the
+    secret at the position that decides. `first` is for the person who signs.
     `verdicts` say how useful the numbers of each output are.
 
     >>> import polars as pl, pufferflow as pf
@@ -291,6 +310,7 @@ class Evidence(msgspec.Struct, frozen=True):
     distances: tuple[Distances, ...] = ()
     more_distances: int = 0
     distances_unit: str = ""
+    by_value: ValueDistances | None = None
     first: FirstScreen | None = None
     verdicts: tuple[Verdict, ...] = ()
 

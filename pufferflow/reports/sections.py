@@ -22,6 +22,7 @@ from pufferflow.reports.figures.over_time import (
     releases_of,
     row_of,
 )
+from pufferflow.reports.figures.square import square_figure
 from pufferflow.reports.figures.worst_pair_laws import curves_of, laws_figure
 from pufferflow.reports.html import Section, as_sentence, section, values_of
 from pufferflow.reports.numbers import UNKNOWN, total
@@ -120,6 +121,7 @@ def _distances(evidence: Evidence) -> Section:
         "distances",
         rows=rows,
         figure=distances_figure(rows),
+        square=square_figure(evidence.by_value),
         unit=evidence.distances_unit,
         left=evidence.more_distances,
         positions=any(row.position is not None for row in rows),

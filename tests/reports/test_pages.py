@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pages
 import polars as pl
 import published
@@ -21,8 +22,9 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.reports import pages as report
-from pufferflow.reports.evidence import Evidence
+from pufferflow.reports.evidence import Evidence, ValueDistances
 from pufferflow.reports.figures import canvas
+from pufferflow.reports.figures.square import square_figure
 from pufferflow.reports.sections import anchor_of
 
 ALL = pages.all_pages()
@@ -234,6 +236,52 @@ def test_pages_show_how_far_laws_lie_apart():
     assert section.count("<tr") == 13
     without = report.plan_page(structs.replace(evidence, distances=()))
     assert '<section id="distances"' not in without
+
+
+def levels(
+    pairs="all", values=(0, 1, 2), kernel=((0.8, 0.2, 0.0), (0.1, 0.8, 0.1), (0.0, 0.3, 0.7))
+):
+    """Return the plan of a daily sum along a chain of a few states."""
+    secret = pf.Secret("level", domain=list(values), pairs=pairs, missing=0)
+    prior = pf.MarkovChain(np.array(kernel), initial="stationary")
+    scenario = pf.Scenario(secret, prior, order_by="hour")
+    frame = pl.DataFrame({"hour": range(24), "level": [0] * 24})
+    return pf.protect(frame, scenario).private_sum("level").plan(pf.Pure(1.0))
+
+
+@pytest.mark.parametrize("pairs", thinned(["adjacent", "all"], 0.5))
+def test_pages_show_distances_by_value(pairs):
+    """A square has W_∞ for every two values, that of `sensitivities()`; a dash where values are not paired."""
+    plan = levels(pairs)
+    evidence = plan.evidence()
+    square = evidence.by_value
+    assert square.values == ("0", "1", "2")
+    every = plan.sensitivities().filter(pl.col("position") == square.position)
+    for a, first in enumerate(square.values):
+        for b, second in enumerate(square.values):
+            rows = every.filter(first=first, second=second)["w_inf"].to_list()
+            if a < b:
+                assert square.w_inf[a][b] == (rows[0] if rows else None) == square.w_inf[b][a]
+    drawn = square_figure(square)
+    assert "2 against 0: " in drawn or pairs == "adjacent"
+    assert ("A dash" in drawn) == (pairs == "adjacent")
+    assert drawn in report.plan_page(evidence)
+
+
+@pytest.mark.slow
+def test_squares_are_left_out_where_they_would_say_nothing():
+    """Two values have one pair; intervals have no values; very many have no room; equal laws have no distance."""
+    two = levels(values=(0, 1), kernel=((0.8, 0.2), (0.3, 0.7))).evidence()
+    assert two.distances
+    assert two.by_value is None
+    many = levels(values=range(13), kernel=np.full((13, 13), 1 / 13)).evidence()
+    assert many.by_value is None
+    interval = pf.Scenario(pf.Secret("x", pf.Interval(0, 9), missing=0), pf.Independent())
+    plan = pf.protect(pl.DataFrame({"x": [1.0]}), interval).private_sum("x").plan(pf.Pure(1.0))
+    assert plan.evidence().by_value is None
+    assert not square_figure(ValueDistances(("a", "b"), ((None, 0.0), (0.0, None))))
+    with pytest.raises(ValueError, match="a row and a column for each value"):
+        ValueDistances(("a", "b"), ((None, 0.0),))
 
 
 @pytest.mark.slow

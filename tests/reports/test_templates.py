@@ -13,7 +13,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.reports import pages as report
-from pufferflow.reports.evidence import Distances, Remarks, WhatIf
+from pufferflow.reports.evidence import Distances, Remarks, ValueDistances, WhatIf
 from pufferflow.reports.html import environment, visible
 
 PACKAGE = Path(pf.__file__).parent
@@ -93,6 +93,7 @@ def evidence():
         distances=(far, msgspec.structs.replace(far, prior="another", decides=False)),
         more_distances=3,
         distances_unit="in kWh",
+        by_value=ValueDistances(("0", "1"), ((None, 2.0), (2.0, None)), "a prior", 3.0),
         readings=("as they are",),
         too_noisy=("a finding",),
         findings=tuple(f"finding {place}" for place in range(8)),

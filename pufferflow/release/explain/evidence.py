@@ -22,12 +22,20 @@ from pufferflow.queries.aggregates import Count, Histogram
 from pufferflow.release.explain.check import findings
 from pufferflow.release.explain.compare import bound_rows, group_names, output_errors
 from pufferflow.release.explain.first_screen import first_screen, verdicts
-from pufferflow.release.explain.sensitivities import farthest_pairs
+from pufferflow.release.explain.sensitivities import distances_by_value, farthest_pairs
 from pufferflow.release.explain.sentences import assumptions, notes, value_handling_together
 from pufferflow.release.explain.what_if import what_if
 from pufferflow.release.explain.worst_pair import worst_pair
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
-from pufferflow.reports.evidence import BoundRow, Budget, Cell, Distances, Evidence, Memory
+from pufferflow.reports.evidence import (
+    BoundRow,
+    Budget,
+    Cell,
+    Distances,
+    Evidence,
+    Memory,
+    ValueDistances,
+)
 from pufferflow.reports.numbers import promise_in_words
 
 _POINTS = 100
@@ -126,7 +134,24 @@ def _distances(plan: CalibratedNoise) -> dict[str, Any]:
         )
         for row in pairs
     )
-    return {"distances": rows, "more_distances": more, "distances_unit": plan.sensitivity_unit[1]}
+    unit = plan.sensitivity_unit[1]
+    return {
+        "distances": rows,
+        "more_distances": more,
+        "distances_unit": unit,
+        "by_value": _by_value(plan),
+    }
+
+
+def _by_value(plan: CalibratedNoise) -> ValueDistances | None:
+    """Return W_∞ between the laws under every two values of the secret; None for fewer than three values."""
+    rows = distances_by_value(plan)
+    if not rows:
+        return None
+    values = tuple(dict.fromkeys(value for row in rows for value in (row.first, row.second)))
+    known = {frozenset((row.first, row.second)): _finite(row.distances[0]) for row in rows}
+    square = tuple(tuple(known.get(frozenset((a, b))) for b in values) for a in values)
+    return ValueDistances(values, square, rows[0].prior, rows[-1].position)
 
 
 def _cells(plan: CalibratedNoise) -> tuple[tuple[Cell, ...], int]:

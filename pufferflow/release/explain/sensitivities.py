@@ -28,13 +28,22 @@ from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.distances import near, wasserstein, winf
 from pufferflow.distributions.finite_law import Law
 from pufferflow.models.priors.base import Prior, belief_in_words
-from pufferflow.release.explain.worst_pair import NAMELESS, Origin, nameless, origins_of
+from pufferflow.models.secret import ValueSecret
+from pufferflow.release.explain.worst_pair import (
+    NAMELESS,
+    Origin,
+    nameless,
+    origin_of,
+    origins_of,
+)
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 
 BOUNDS: Final = ("gwm", "gawm", "dagwm", "exact")
 """The bounds whose scales are shown."""
 MOST_ROWS: Final = 100_000
 """The largest number of rows; of more pairs the deciding one and evenly spaced others are shown."""
+_MOST_VALUES: Final = 12
+"""The most values of a secret whose pairs are shown in a square."""
 _PER_DIMENSION: Final = 10.0
 _MOVEMENT: Final = "the farthest movement: no laws are listed pair by pair"
 _SAMPLED: Final = "one of {shown:,} of {pairs:,} pairs, evenly spaced"
@@ -118,6 +127,46 @@ def farthest_pairs(plan: CalibratedNoise, most: int) -> tuple[list[Sensitivity],
         :most
     ]
     return ranked, max(pairs - len(ranked), 0)
+
+
+def distances_by_value(plan: CalibratedNoise) -> list[Sensitivity]:
+    """Return a row for every two values of the secret at the position that decides, under its prior and pattern.
+
+    Empty where secrets are no values with names, have too many of them, or no laws are known.
+    """
+    if nameless(plan):
+        return []
+    origin, measured = origin_of(plan), _Measures.of(plan, (), _MOMENT)
+    found = {
+        frozenset(pair.secrets): pair
+        for pair in _at_one_position(plan, origin)
+        if pair.secrets is not None
+    }
+    values = dict.fromkeys(value for secrets in found for value in secrets)
+    if not 2 < len(values) <= _MOST_VALUES:
+        return []
+    return [
+        replace(
+            measured.named(origin, pair, ""),
+            distances=tuple(length * measured.unit for length in measured.distances(pair)),
+        )
+        for pair in found.values()
+    ]
+
+
+def _at_one_position(plan: CalibratedNoise, origin: Origin) -> list[Pair]:
+    """Return the laws under every two values of the secret at the position of the witness, or nearest to it.
+
+    The last of those with the same secrets is the nearest.
+    """
+    laws, witness, secret = origin.laws, plan.calibration.witness, plan.request.scenario.secret
+    row = witness.row or 0
+    if isinstance(secret, ValueSecret) and _unless_refused(lambda: laws.at(witness)) is not None:
+        secrets = secret.value_pairs() if len(secret.domain.points) <= _MOST_VALUES else ()
+        places = [Place(laws.dimension, witness.prior, pair, row) for pair in secrets]
+        known = [_unless_refused(lambda place=place: laws.at(place)) for place in places]
+        return [pair for pair in known if pair is not None]
+    return sorted(_listed(origin, _MOMENT).pairs, key=lambda pair: -abs((pair.row or 0) - row))
 
 
 def _rows(
@@ -238,14 +287,14 @@ class _Measures:
         """Return the row of a pattern that has no laws but a movement."""
         scale = self._of_ball(length, witness.dimension, 0.0)
         unknown = (None,) * len(self.orders)
-        row = self._named(listed.origin, witness, listed.note)
+        row = self.named(listed.origin, witness, listed.note)
         return replace(
             row, distances=(length * self.unit, *unknown), scales=(scale, None, None, None)
         )
 
     def of_pairs(self, origin: Origin, pairs: Sequence[Pair], note: str) -> Iterator[Sensitivity]:
         """Return the rows of some pairs on one pattern, each bound for as many pairs as take seconds."""
-        distances = [self._distances(pair) for pair in pairs]
+        distances = [self.distances(pair) for pair in pairs]
         farthest = sorted(range(len(pairs)), key=lambda place: distances[place], reverse=True)
         worked_out, long = list[tuple[Bound | None, set[int]]](), list[str]()
         for name, bound in zip(BOUNDS[2:], self.bounds[2:], strict=True):
@@ -287,7 +336,7 @@ class _Measures:
         close = self._near(pair, delta) if delta else None
         rest = self._near(pair, left_out) if left_out else None
         return replace(
-            self._named(origin, pair, note),
+            self.named(origin, pair, note),
             distances=tuple(self._in_unit(length) for length in lengths),
             near=self._in_unit(close),
             scales=(
@@ -296,7 +345,7 @@ class _Measures:
             ),
         )
 
-    def _distances(self, pair: Pair) -> list[float]:
+    def distances(self, pair: Pair) -> list[float]:
         """Return W_∞ and W_p; all the same between constants."""
         mu, nu = pair
         farthest = float(winf(mu, nu, self.norm))
@@ -341,7 +390,8 @@ class _Measures:
         own = next((place for place in alike if priors[place - 1] is prior), 0)
         return f"{words} (prior {own} of {len(priors)})" if own and len(alike) > 1 else words
 
-    def _named(self, origin: Origin, witness: Witness, note: str) -> Sensitivity:
+    def named(self, origin: Origin, witness: Witness, note: str) -> Sensitivity:
+        """Return a row with the names of its secrets, prior and position, and nothing measured yet."""
         secrets = (
             NAMELESS
             if nameless(self.plan) or witness.secrets is None
