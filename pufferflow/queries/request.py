@@ -12,9 +12,10 @@ import polars as pl
 
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.tables import exactly, type_name, with_texts
+from pufferflow.models.declared_columns import DeclaredColumns
 from pufferflow.models.domain import Domain, Label, Product
 from pufferflow.models.population import Population
-from pufferflow.models.scenario import DeclaredColumns, Scenario
+from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import ROW, Presence, Secret
 from pufferflow.queries.aggregates import Count, MeanOfUnknown
 from pufferflow.queries.engine_interface import Engine, Measure, Selection, Tally, UnitLimit
