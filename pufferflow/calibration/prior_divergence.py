@@ -50,7 +50,7 @@ def renyi_under(guarantee: Guarantee, divergence: Guarantee, order: float | None
     """Return the Rényi privacy that is left of one order; by default of those orders of the guarantee that have any.
 
     >>> renyi_under(Renyi(16, 1.0), Renyi(16, 0.1), 4)
-    Renyi(alpha=4.0, epsilon=1.44...)
+    Renyi(alpha=4.0, epsilon=1.28...)
     """
     if order is not None:
         return _at(guarantee, divergence, order_above_one(order))
@@ -189,7 +189,7 @@ def approx_under(guarantee: Guarantee, divergence: Guarantee, delta: float) -> A
     """Return the (ε, delta) that is left, with the least ε found.
 
     >>> approx_under(Approx(1.0, 1e-7), Renyi(16, 0.1), 1e-5)
-    Approx(epsilon=1.9..., delta=1e-05)
+    Approx(epsilon=2.44..., delta=1e-05)
     """
     target = probability_below_one(delta, "delta")
     found = min(_tangents(guarantee, divergence, target), default=math.inf)

@@ -68,7 +68,7 @@ def robustness(  # noqa: PLR0913 - a promise, and how far priors may be off, in 
     >>> robustness(pure, ratio=0.25)
     Pure(epsilon=1.5)
     >>> robustness(c, divergence=pf.Renyi(20, 0.05), order=2)
-    Renyi(alpha=2.0, epsilon=2.14...)
+    Renyi(alpha=2.0, epsilon=2.22...)
     """
     moved = finite_number_at_least_zero(prior_error, "prior_error")
     factor = finite_number_at_least_zero(ratio, "ratio")

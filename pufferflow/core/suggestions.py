@@ -25,7 +25,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "Initial": 'pf.Initial("level", domain=[0, 1, 2, 3])',
     "Presence": 'pf.Presence("meter", column="level", domain=pf.Interval(0, 100), rows=10)',
     "Derived": 'pf.Derived("diagnosis")',
-    "Population": 'pf.Population.share("ill", [0.1, 0.2]), the share of rows with 1',
+    "Population": 'pf.Population.share("ill", [0.1, 0.2]), with shares of rows',
     "Interval": "pf.Interval(0, 10)",
     "Bins": "pf.Bins([0, 1, 5], values=[0.5, 3])",
     "WithinDistance": "pf.WithinDistance(2)",
