@@ -422,3 +422,15 @@ def test_less_than_promised_is_not_called_differential_privacy_too():
         in text.replace(";", ",")
     )
     assert "privacy too" not in text
+
+
+def test_a_bound_that_needs_less_than_one_row_says_so():
+    """A plan has more noise than its bound needs if one row alone needs more; the comparison names these bounds."""
+    names = ("bound", "scale", "note")
+    floor = pl.col("note").str.contains("one row alone needs more")
+    plan = plan_of("opposites", "a sum", "pure")
+    noted = plan.compare().filter(floor).select(names)
+    assert "Exact()" in noted["bound"].to_list()
+    assert noted["scale"].max() < plan.noises["level_sum"].scale
+    assert plan.compare().filter(~floor)["scale"].min() >= plan.noises["level_sum"].scale
+    assert plan_of("any correlation", "a sum", "pure").compare().filter(floor).is_empty()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, final
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -31,6 +32,7 @@ from pufferflow.reports.evidence import GROUP_PRIVACY, ORDINARY, BoundRow
 from pufferflow.reports.numbers import at_most, counted
 
 _MOST_NAMED: Final = 5
+_CLOSE: Final = 1e-9
 
 
 class SharedNoise(NamedTuple):
@@ -98,6 +100,7 @@ _MOST_COMPARED = 1e7
 _ROUNDED = 1e-9
 BY_MOVEMENT = "by movement alone: joint laws are not known, or too many to compare"
 """The note of a bound that needs laws where none are listed: its noise is that of the farthest movement."""
+_ROW_NEEDS_MORE = "one row alone needs more"
 _THE_MOST = "one noise for all groups: in the plan, groups whose rows need less have less"
 
 
@@ -237,9 +240,23 @@ def bound_rows(plan: CalibratedNoise) -> list[BoundRow]:
         row_laws = plan.row_laws
         if row_laws is not None:
             calibration, note = _calibrate(plan, lambda: row_laws, "auto")
-            note = note if calibration is None else _left_here(plan, calibration.noise)
+            if calibration is not None:
+                least = calibration.noise.scale / own.noise.scale if own.noise.scale else 0.0
+                rows = _noted(rows, least) if plan.row_privacy else rows
+                note = _left_here(plan, calibration.noise)
             rows += _rows_of(plan, ORDINARY, calibration, note)
     return rows
+
+
+def _noted(rows: Sequence[BoundRow], least: float) -> list[BoundRow]:
+    """Return the rows, with a note where a bound needs less noise than one row alone, which plans do not go below."""
+    least *= 1 - _CLOSE
+    return [
+        msgspec.structs.replace(row, note="; ".join(filter(None, [row.note, _ROW_NEEDS_MORE])))
+        if row.times is not None and row.times < least
+        else row
+        for row in rows
+    ]
 
 
 def _pieces(plan: CalibratedNoise) -> Sequence[Laws]:
