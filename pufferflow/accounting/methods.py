@@ -183,11 +183,11 @@ def shares_for(limit: Guarantee, priors: Sequence[Prior], firsts: Mapping[str, f
     """Return the methods of an account and their shares, from what each says of the first release with all of δ.
 
     The first release was chosen before any answer, so what it decides is free. A method that does not bound it is left
-    out. The pair of the first release stands beside pure totals only, so no other method has less of δ for it. Under a
-    limit in approximate Rényi losses no shares are proven, and the method that suits the release is kept.
+    out. The pair of the first release stands beside pure totals only, so no other method has less of δ for it. It suits
+    a release that has no loss at the limit's δ, since its draws are fewer than pure losses allow. Under a limit in approximate Rényi losses no shares are proven, and the method that suits the release is kept.
     """
     known = {method: total for method, total in firsts.items() if math.isfinite(total)}
-    suited = min(known, key=lambda method: known[method], default=PURE)
+    suited = min(known, key=lambda method: (known[method], method != PAIR), default=PURE)
     if len(known) <= 1 or isinstance(limit, ApproxRenyi):
         return Methods.only(suited)
     free, plain = pure_is_free(limit), all(_plain(prior) for prior in priors)

@@ -228,6 +228,20 @@ def test_louder_and_quieter_releases_go_on(ledger):
     assert [one.name for one in again.methods()] == ["pair"]
 
 
+def test_a_limit_on_the_total_variation_alone_counts_draws(ledger):
+    """One release has no loss at the limit's δ by any method: draws are counted, and of six the limit holds."""
+    limit, plan = pf.Tv(0.7), staircase(*FIGURE)
+    account = ledger.open("variation", ONE, limit=limit)
+    assert account.remaining(plan) == 6
+    for number in range(6):
+        plan.release(account, str(number))
+    assert [method.name for method in account.methods()] == ["pair"]
+    together = [compose(Profile.of(pf.Staircase(1.0, *FIGURE)), many).tv for many in (6, 7)]
+    assert together[0] <= 0.7 < together[1]
+    with pytest.raises(pf.LimitReached):
+        plan.release(account, "seventh")
+
+
 def test_only_the_method_beside_pure_totals():
     """It has all of δ beside pure totals that are free, or alone; no other method gets less for it."""
     small, large = pf.Approx(1.0, 1e-6), pf.Approx(3.0, 0.0954)
