@@ -24,7 +24,7 @@ import pufferflow as pf
 
 HOURS = 24
 LENGTHS = (1, 2, 4, 8, 12, 24)
-UNCERTAIN = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+UNCERTAIN = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.45, 0.48, 0.5)
 """How often a sensor is wrong."""
 NO_NUMBER = "no number"
 JOINT = "both are the values of one pf.MarkovChain"
@@ -157,16 +157,16 @@ def main() -> None:
     rows = [row for example in examples for row in rows_of(example)]
     show("Hidden states over time: Laplace scale of a sum of 24 hours at ε = 1", rows)
     noise = {one.name: [scale(one.scenario(), hours) for hours in LENGTHS] for one in examples}
-    errors = [error for error in UNCERTAIN if error > 0]
-    losses = [raw(error) for error in errors]
+    losses = [raw(error) for error in UNCERTAIN]
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
         for name, scales in noise.items():
             left.plot(LENGTHS, scales, marker="o", label=name)
-        left.set(xlabel="hours in the sum", ylabel="noise at ε = 1", xscale="log", yscale="log")
+        left.set(xlabel="hours in the sum", ylabel="Laplace scale at ε = 1", ylim=0.0)
+        left.set_xticks(LENGTHS)
         left.legend()
-        right.plot(errors, losses, marker="o", color="tab:red")
+        right.plot(UNCERTAIN, losses, marker="o", color="tab:red")
         right.set(xlabel="how often a sensor is wrong", ylabel="ε of raw reports, for ever")
 
     save_picture(draw, "dcp_hidden_states.svg")

@@ -1,8 +1,8 @@
 """Membership in a genomic study with kin: the best attack on five releases beside Tables VIII and IX of DCP.
 
-The paper attacks releases of five mechanisms by neural networks, on data that are not for everybody. Here a small study
-is made up: the secret is whether a person is in it, a sibling tends to come along, and of five variants the number of
-carriers is released with noise. Siblings share variants, so releases are not independent given the secret.
+The paper attacks releases of five mechanisms by neural networks, on genomic data. Here a small study is made up. The
+secret is whether a person is in it, a sibling tends to come along, and of five variants the number of carriers is
+released with noise. Siblings share variants, so releases are not independent given the secret.
 
 - Table VIII, Figure 1a: four releases, each with its own ε, and a fifth that is designed so that all keep (ε_g, .02).
 - Table IX, Figure 1b: five releases, two of them tied by a Gaussian copula, whose correlation ρ makes all cost ε_g.

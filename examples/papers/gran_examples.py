@@ -142,7 +142,8 @@ def draw(figure: Any, examples: Sequence[Compared]) -> None:
         axes.bar(
             [at + 0.27 * (place - 1) for at in range(len(examples))], heights, 0.25, label=label
         )
-    axes.set_xticks(range(len(examples)), [one[0].replace(", ", ",\n", 1) for one in examples])
+    names = [one[0].replace(", ", ",\n", 1).replace("= ", "=\n") for one in examples]
+    axes.set_xticks(range(len(examples)), names)
     axes.set(ylabel="loss (ε, δ·10⁵ or μ)")
     axes.legend()
 

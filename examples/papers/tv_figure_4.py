@@ -36,6 +36,11 @@ def corner(times: int, place: int, alpha: float) -> float:
     )  # fmt: skip
 
 
+def releases(times: int) -> str:
+    """Return how many releases there are."""
+    return "1 release" if times == 1 else f"{times} releases"
+
+
 def rows_of(times: int) -> list[Row]:
     """Return the rows of so many releases: δ at all corners."""
     rows = list[Row]()
@@ -46,8 +51,7 @@ def rows_of(times: int) -> list[Row]:
         found = [curve.delta(place * EPSILON) for place in range(times + 1)]
         numbers = (", ".join(f"{one:.4g}" for one in deltas) for deltas in (printed, found))
         why = () if np.allclose(printed, found, rtol=1e-9, atol=1e-15) else (BELOW,)
-        releases = "1 release" if times == 1 else f"{times} releases"
-        rows.append(Row(f"{releases}, {name}", *numbers, *why))
+        rows.append(Row(f"{releases(times)}, {name}", *numbers, *why))
     return rows
 
 
@@ -68,7 +72,7 @@ def draw(figure: Any) -> None:
         for name, colour in zip(PROFILES, ("tab:green", "tab:blue"), strict=False):
             curve = pf.tradeoff.compose(PROFILES[name], times)
             axes.plot(alphas, curve.curve(alphas), color=colour, label=name)
-        axes.set(title=f"k = {times}", xlabel="false alarms (type I)", ylabel="misses (type II)")
+        axes.set(title=releases(times), xlabel="false alarms (type I)", ylabel="misses (type II)")
     panels[0].legend()
 
 

@@ -110,7 +110,9 @@ def draw(figure: Any, found: dict[str, Found]) -> None:
     alphas = np.linspace(0.0, 1.0, 201)
     axes = figure.subplots()
     for name, (_, deltas) in found.items():
-        axes.plot(alphas, lines(deltas, GRID, alphas), label=name)
+        style = {JOINED: "c", "Gaussian limit (no bound)": "k:"}.get(name, "-")
+        width = 5.0 if name == JOINED else 1.5
+        axes.plot(alphas, lines(deltas, GRID, alphas), style, linewidth=width, label=name)
     moments = lines(np.array([DELTAS[1]]), np.array([MOMENTS]), alphas)
     axes.plot(alphas, moments, label="moments accountant, printed")
     axes.set(xlabel="false alarms (type I)", ylabel="misses (type II)")
