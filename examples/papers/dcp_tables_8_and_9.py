@@ -187,7 +187,7 @@ def tied(table: pf.Table, laws: np.ndarray, target: float, each: float) -> Found
 def auc(item: str, target: float, paper: float, here: float) -> Row:
     """Return the row of an AUC."""
     most = limit(target)
-    above = f"above {most:.4f}: what was attacked does not keep ({target:g}, {DELTA})"
+    above = f"({target:g}, {DELTA}) allows {most:.4f}, so what the paper attacked does not keep it"
     other = f"other data and releases; at most {most:.4f} is possible"
     return Row(item, f"{paper:.4f}", f"{here:.4f}", above if paper > most else other)
 
