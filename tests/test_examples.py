@@ -9,17 +9,7 @@ from strict import STRICT
 
 ARGUMENTS = {"year_of_days": ["12"]}
 FOLDER = Path(__file__).parents[1] / "examples"
-PAPERS = FOLDER.parent / "docs" / "evidence" / "papers.md"
-EXAMPLES = sorted(
-    [
-        *FOLDER.glob("*.py"),
-        *(  # those whose rows the page has are run by tests/docs/test_paper_scripts.py
-            script
-            for script in FOLDER.glob("papers/*.py")
-            if f"<!-- rows: {script.stem} -->" not in PAPERS.read_text(encoding="utf-8")
-        ),
-    ]
-)
+EXAMPLES = sorted(FOLDER.glob("*.py"))  # those about papers: tests/docs/test_paper_scripts.py
 
 
 @pytest.mark.slow

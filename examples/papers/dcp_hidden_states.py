@@ -24,14 +24,16 @@ import pufferflow as pf
 
 HOURS = 24
 LENGTHS = (1, 2, 4, 8, 12, 24)
-UNCERTAIN = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+UNCERTAIN = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.45, 0.48, 0.5)
 """How often a sensor is wrong."""
 NO_NUMBER = "no number"
+JOINT = "both are the values of one pf.MarkovChain"
+FOR_EVER = "about one hour, of all days for ever; each day by itself has ε = 1"
 
 
 @dataclass(frozen=True)
 class Example:
-    """A hidden chain of the paper's examples, and what is said about it."""
+    """A hidden chain of the paper's examples, and what it leaves out."""
 
     name: str
     prior: pf.HiddenMarkov
@@ -73,7 +75,9 @@ def sensing(error: float = 0.15) -> Example:
     """Let three agents report whether a target is near; they are wrong now and then."""
     emission = [laws_of_count(3, error), laws_of_count(3, 1 - error)]
     prior = pf.HiddenMarkov([[0.97, 0.03], [0.1, 0.9]], emission, states=["clear", "near"])
-    return Example("sensing", prior, 4, "agents do not move the target, or states are pairs")
+    return Example(
+        "sensing", prior, 4, "ours; agents do not move the target (else the state is a pair)"
+    )
 
 
 def preference() -> Example:
@@ -81,7 +85,7 @@ def preference() -> Example:
     drift = [[0.96, 0.03, 0.01], [0.02, 0.96, 0.02], [0.01, 0.03, 0.96]]
     watched = [[0.8, 0.15, 0.05], [0.3, 0.4, 0.3], [0.1, 0.2, 0.7]]
     prior = pf.HiddenMarkov(drift, watched, states=["news", "mixed", "sport"])
-    return Example("preference", prior, 3, "the platform's advice is part of the drift")
+    return Example("preference", prior, 3, "ours; what the platform advises is a part of the drift")
 
 
 def feedback() -> Example:
@@ -104,7 +108,7 @@ def feedback() -> Example:
     ]
     prior = pf.HiddenMarkov(kernel, emission, states=names)
     return Example(
-        "feedback", prior, 3, "a pair of set point and reading; set points cost most", pairs
+        "feedback", prior, 3, "ours; the state is a pair of set point and reading", pairs
     )
 
 
@@ -135,9 +139,9 @@ def rows_of(example: Example) -> list[Row]:
     whole = HOURS * (example.values - 1)
     return [
         Row(f"{example.name}: noise without a prior", NO_NUMBER, number(whole), "group privacy"),
-        Row("  noise that hides state and rows", NO_NUMBER, number(both), "pf.MarkovChain on both"),
-        Row("  noise that hides the state", NO_NUMBER, number(hidden), example.why),
-        Row("  a sum a day for ever, ε", NO_NUMBER, number(for_ever(example)), "M58, M20"),
+        Row(f"{example.name}: state and rows hidden", NO_NUMBER, number(both), JOINT),
+        Row(f"{example.name}: the state hidden", NO_NUMBER, number(hidden), example.why),
+        Row(f"{example.name}: ε of a sum a day", NO_NUMBER, number(for_ever(example)), FOR_EVER),
     ]
 
 
@@ -151,18 +155,18 @@ def main() -> None:
     """Print the three examples, and draw their noise and the loss of raw reports."""
     examples = [sensing(), preference(), feedback()]
     rows = [row for example in examples for row in rows_of(example)]
-    show("Hidden states over time, sums of 24 hours at ε = 1", rows)
+    show("Hidden states over time: Laplace scale of a sum of 24 hours at ε = 1", rows)
     noise = {one.name: [scale(one.scenario(), hours) for hours in LENGTHS] for one in examples}
-    errors = [error for error in UNCERTAIN if error > 0]
-    losses = [raw(error) for error in errors]
+    losses = [raw(error) for error in UNCERTAIN]
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
         for name, scales in noise.items():
             left.plot(LENGTHS, scales, marker="o", label=name)
-        left.set(xlabel="hours in the sum", ylabel="noise at ε = 1", xscale="log", yscale="log")
+        left.set(xlabel="hours in the sum", ylabel="Laplace scale at ε = 1", ylim=0.0)
+        left.set_xticks(LENGTHS)
         left.legend()
-        right.plot(errors, losses, marker="o", color="tab:red")
+        right.plot(UNCERTAIN, losses, marker="o", color="tab:red")
         right.set(xlabel="how often a sensor is wrong", ylabel="ε of raw reports, for ever")
 
     save_picture(draw, "dcp_hidden_states.svg")

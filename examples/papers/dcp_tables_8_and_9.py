@@ -1,8 +1,8 @@
 """Membership in a genomic study with kin: the best attack on five releases beside Tables VIII and IX of DCP.
 
-The paper attacks releases of five mechanisms by neural networks, on data that are not for everybody. Here a small study
-is made up: the secret is whether a person is in it, a sibling tends to come along, and of five variants the number of
-carriers is released with noise. Siblings share variants, so releases are not independent given the secret.
+The paper attacks releases of five mechanisms by neural networks, on genomic data. Here a small study is made up. The
+secret is whether a person is in it, a sibling tends to come along, and of five variants the number of carriers is
+released with noise. Siblings share variants, so releases are not independent given the secret.
 
 - Table VIII, Figure 1a: four releases, each with its own ε, and a fifth that is designed so that all keep (ε_g, .02).
 - Table IX, Figure 1b: five releases, two of them tied by a Gaussian copula, whose correlation ρ makes all cost ε_g.
@@ -187,7 +187,7 @@ def tied(table: pf.Table, laws: np.ndarray, target: float, each: float) -> Found
 def auc(item: str, target: float, paper: float, here: float) -> Row:
     """Return the row of an AUC."""
     most = limit(target)
-    above = f"above {most:.4f}: what was attacked does not keep ({target:g}, {DELTA})"
+    above = f"({target:g}, {DELTA}) allows {most:.4f}, so what the paper attacked does not keep it"
     other = f"other data and releases; at most {most:.4f} is possible"
     return Row(item, f"{paper:.4f}", f"{here:.4f}", above if paper > most else other)
 

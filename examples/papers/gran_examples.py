@@ -49,13 +49,13 @@ def districts_and_hospitals() -> Compared:
         parts.append(Part(lambda fleet, name=name: inside(name, fleet), 1.0))
         parts.append(Part(lambda fleet, name=name: min(inside(name, fleet)), 1.0, euclidean))
     every = 2.0 + 2 * LENGTH
-    return "IV.2", 1 + 2 * LENGTH, float(together(fleets, parts).promise), every
+    return "IV.2, ε", 1 + 2 * LENGTH, float(together(fleets, parts).promise), every
 
 
 def hospitals() -> Compared:
     """Return Example IV.5: a noisy count for each of seven hospitals, with ε = 1."""
     found = Overlapping(HOSPITALS, most=3).total([1.0] * HOSPITALS, unbounded)
-    return "IV.5", 3.0, float(found), float(HOSPITALS)
+    return "IV.5, ε", 3.0, float(found), float(HOSPITALS)
 
 
 def replaced(name: str) -> Compared:
@@ -80,7 +80,7 @@ def gaussian() -> Compared:
     tables = Space.of(["", "a", "b", "ab"], unbounded)
     parts = [Part(lambda table, key=key: table.count(key), 1.0) for key in "ab"]
     found = together(tables, parts, kind="gdp").loss("", "ab")
-    return "VI.25", math.sqrt(2), float(found), 2.0
+    return "VI.25, μ", math.sqrt(2), float(found), 2.0
 
 
 def scale_of_counts() -> float:
@@ -106,7 +106,7 @@ def spent(promises: Sequence[pf.Guarantee], limit: pf.Guarantee, noise: Any) -> 
         return account.spent().loss
 
 
-WHY = {"IV.2": "a row is in one district, so one closest ambulance moves; the paper adds both"}
+WHY = {"IV.2, ε": "one closest ambulance moves, as a row is in one district; the paper counts both"}
 
 
 def main() -> None:
@@ -118,16 +118,17 @@ def main() -> None:
     ]
     rows = list[Row]()
     for name, printed, found, every in examples:
-        why = WHY.get(name, "same")
-        item = f"{name}; all losses: {number(every)}"
-        rows.append(Row(item, number(printed), number(found), why))
-    rows.append(Row("scale of IV.5 as one batch with ε = 3", "1", number(scale_of_counts())))
+        why = f"{WHY.get(name, 'same')}; all losses add up to {number(every)}"
+        rows.append(Row(name, number(printed), number(found), why))
+    rows.append(Row("IV.5 as one batch with ε = 3: Laplace scale", "1", number(scale_of_counts())))
     for losses in LOSSES.values():
         total = spent([pf.Pure(one) for one in losses], pf.Pure(3.0), pf.Laplace)
         printed = max(sum(two) for two in itertools.combinations(losses, 2))
         rows.append(Row(f"IV.14 on an account, ε = {losses}", number(printed), number(total)))
     total = spent([pf.Gdp(1.0)] * 2, pf.Gdp(3.0), pf.Gaussian)
-    rows.append(Row("VI.25 on an account, a row replaced", number(math.sqrt(2)), number(total)))
+    rows.append(
+        Row("VI.25 on an account, μ if a row is replaced", number(math.sqrt(2)), number(total))
+    )
     show("Granularity: what releases about parts lose together", rows)
     save_picture(lambda figure: draw(figure, examples), "gran_examples.svg")
 
@@ -141,7 +142,8 @@ def draw(figure: Any, examples: Sequence[Compared]) -> None:
         axes.bar(
             [at + 0.27 * (place - 1) for at in range(len(examples))], heights, 0.25, label=label
         )
-    axes.set_xticks(range(len(examples)), [one[0].replace(", ", ",\n", 1) for one in examples])
+    names = [one[0].replace(", ", ",\n", 1).replace("= ", "=\n") for one in examples]
+    axes.set_xticks(range(len(examples)), names)
     axes.set(ylabel="loss (ε, δ·10⁵ or μ)")
     axes.legend()
 

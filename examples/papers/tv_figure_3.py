@@ -47,7 +47,7 @@ def main() -> None:
             f"misses at {ALPHA:.0%} false alarms, {name}",
             number(by_formula),
             number(CURVES[name].curve(ALPHA)),
-            "same; the paper draws the curve, the number is by its formula",
+            "same; the paper draws it, and the number is by its formula",
         )
         for name, by_formula in printed().items()
     ]

@@ -1,5 +1,6 @@
 """The page about papers has what the scripts give."""
 
+import re
 import sys
 
 import pytest
@@ -24,6 +25,13 @@ def test_the_page_has_what_the_scripts_print(name, tmp_path, monkeypatch):
     tables = page_tables.run_script(name, tmp_path)
     assert page_tables.with_rows(PAGE, name, page_tables.in_markdown(tables)) == PAGE
     assert (tmp_path / f"{name}.svg").stat().st_size < 60_000
+
+
+def test_every_script_is_on_the_page():
+    """Each has one row in the first table, and one place for what it prints; nothing else has."""
+    scripts = sorted(file.stem for file in page_tables.SCRIPTS.glob("*.py"))
+    assert sorted(re.findall(r"^\| `(\w+)\.py` \|", PAGE, re.MULTILINE)) == scripts
+    assert sorted(page_tables.places(PAGE)) == scripts
 
 
 def test_every_script_with_rows_has_its_picture():
