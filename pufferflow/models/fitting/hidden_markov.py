@@ -109,7 +109,7 @@ def _check_states(states: object, values: pl.Series) -> None:
             allowed=_STATES,
             instead=_instead_of_states(values),
         )
-    names = listed_values(states, "states").points
+    names = listed_values(cast(object, states), "states").points
     if not isinstance(values.dtype, pl.String | pl.Categorical | pl.Enum):
         return
     seen = values.drop_nulls().cast(pl.String).unique().sort().to_list()

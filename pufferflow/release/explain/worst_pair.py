@@ -173,7 +173,7 @@ def at_place(plan: CalibratedNoise, origin: Origin, witness: Witness) -> NumberL
 def _most_steps(prior: Prior, pattern: Pattern) -> float:
     """Return how many steps the values of one row may span, so that laws of the sum are listed in seconds.
 
-    Along a chain they have a pass over all rows for each step of the sum; hidden states are rows of their own, and rows
+    Along a chain they take a pass over all rows for each step of the sum. Hidden states are rows of their own, and rows
     that are not summed are passed too.
     """
     summed = pattern.selected + 1
