@@ -170,6 +170,7 @@ def test_totals_are_never_below_all_likelihoods_of_rows(seed, hidden):
         assert worst == pytest.approx(total, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_refused_total_names_only_the_methods_that_are_left(tmp_path):
     """Laplace noise first keeps pure losses alone, which Gaussian noise has not; group privacy counts either noise."""
     table = pl.DataFrame({"t": range(6), "x": [0, 1, 2, 1, 0, 2]})
