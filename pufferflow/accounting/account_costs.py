@@ -371,7 +371,7 @@ class AccountCosts:
 
     def _unknown(self, count: int) -> Refused:
         """Return the refusal of a total that no method bounds."""
-        counted = None if self._pure or self.methods is None else list(self.methods.shares)
+        counted = None if self._pure or self.methods is None else self.methods.alive
         for_sums = not self.limit.delta or self.keys_delta < self.limit.delta
         return total_unknown(self.priors, count, counted, all_for_keys=not for_sums)
 

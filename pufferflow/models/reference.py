@@ -14,7 +14,7 @@ import polars as pl
 
 from pufferflow.core.errors import SourceError, UsageError
 from pufferflow.core.notebook import InNotebooks
-from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.core.suggestions import did_you_mean, suggests_arguments
 from pufferflow.core.tables import ArrowTable, SourceVersion, unnamed_index, versions_in, with_index
 from pufferflow.core.validate import set_fields
 from pufferflow.models.stored import Stored
@@ -172,7 +172,7 @@ class Reference(InNotebooks):
         ) is not None:
             raise problem
         raise UsageError(
-            f"The public reference {self.name!r} has no column {missing[0]!r}.",
+            f"The public reference {self.name!r} has no column {missing[0]!r}.{did_you_mean(missing[0], known)}",
             allowed=f"one of {known[:6]}{' …' if len(known) > 6 else ''}",
             instead="the name of one of its columns",
         )

@@ -168,3 +168,29 @@ def test_totals_are_never_below_all_likelihoods_of_rows(seed, hidden):
     assert worst <= total * (1 + 1e-9)
     if seed % 2 == 0 and total < sum(plan.guarantee.epsilon for plan in plans) * 0.999:
         assert worst == pytest.approx(total, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_a_refused_total_names_only_the_methods_that_are_left(tmp_path):
+    """Laplace noise first keeps pure losses alone, which Gaussian noise has not; group privacy counts either noise."""
+    table = pl.DataFrame({"t": range(6), "x": [0, 1, 2, 1, 0, 2]})
+    prior = pf.HiddenMarkov([[0.9, 0.1], [0.25, 0.75]], [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
+    scenario = pf.Scenario(pf.Secret("x", [0, 1, 2]), prior, order_by="t")
+    rows = pf.protect(table, scenario)
+    first, second = rows.filter(pl.col("t") < 3), rows.filter(pl.col("t") >= 2)
+
+    def plan(part, noise):
+        return part.private_sum("x").plan(pf.Zcdp(0.2), noise=noise, row_privacy=False)
+
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        account = ledger.open("laplace", scenario, limit=pf.Zcdp(5))
+        plan(first, pf.Laplace).release(account)
+        with pytest.raises(
+            pf.Refused, match=r"by pure losses, the(.|\n)*noise=pf\.Laplace in every"
+        ):
+            plan(second, pf.Gaussian).release(account)
+        plan(second, pf.Laplace).release(account)
+        other = ledger.open("any", scenario, limit=pf.Zcdp(5), methods="zcdp", dataset="other")
+        plan(first, pf.Laplace).release(other)
+        plan(second, pf.Gaussian).release(other)
+        assert other.spent().rho < 5

@@ -44,7 +44,7 @@ def test_it_says_what_is_hidden_and_comes_back_from_json():
         (([[0.5, 0.4], [0.5, 0.5]], SHOWS), "Row 0 of transition has sum"),
         ((STAY, SHOWS, "stationry"), "initial is 'stationry'"),
         ((STAY, SHOWS, [0.5, 0.4]), "initial is not a list of probabilities"),
-        ((STAY, SHOWS, "stationary", None, ["away"]), "states has 1 values"),
+        ((STAY, SHOWS, "stationary", None, ["away"]), "states has 1 name,"),
         ((STAY, SHOWS, "stationary", None, ["a", "b", "c"]), "states has 3 names"),
         (([STAY, STAY], SHOWS), "no stationary law"),
     ],
@@ -172,6 +172,70 @@ def test_values_that_depend_on_each_other_beyond_their_states_are_noted():
         pf.Reference("sticky", _drawn(sticky=0.5)), "level", "home", "hour"
     )
     assert any("depends on more than its state" in note for note in fitted.provenance.notes)
+
+
+def test_states_of_a_fit_are_those_of_the_column():
+    """One state, a misspelt one and a misspelt column are refused with the names that the reference has."""
+    given = pf.Reference("r", _drawn(40))
+    with pytest.raises(pf.UsageError, match=r"states has 1 of.*\n.*\n.*states=\['away', 'home'\]"):
+        pf.HiddenMarkov.fit(given, "level", "home", "hour", states=["away"])
+    with pytest.raises(pf.UsageError, match=r"'awai' has no row in 'home'\. Did you mean 'away'"):
+        pf.HiddenMarkov.fit(given, "level", "home", "hour", states=["awai", "home"])
+    with pytest.raises(pf.UsageError, match=r"no column 'levl'\. Did you mean 'level'"):
+        pf.HiddenMarkov.fit(given, "levl", "home", "hour")
+
+
+@pytest.mark.parametrize("period", [42, 10**6, 10**30])
+def test_a_period_longer_than_the_reference_is_refused_at_once(period):
+    """Some of its phases have no row; the same for a chain whose states are shown."""
+    given = pf.Reference("r", _drawn(40))
+    with pytest.raises(pf.UsageError, match="and the reference has 41 rows"):
+        pf.HiddenMarkov.fit(given, "level", "home", "hour", period=period)
+    with pytest.raises(pf.UsageError, match="and the reference has 41 rows"):
+        pf.MarkovChain.fit(given, "home", "hour", period=period)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (STAY, SHOWS, "stationary", 24),
+        ([[0.9, 0.2], [0.2, 0.8]], SHOWS),
+        ([0.9], SHOWS),
+        ([STAY, STAY], SHOWS),
+    ],
+)
+def test_errors_of_the_hidden_chain_advise_this_prior(arguments):
+    """What is to be typed instead is a hidden chain."""
+    with pytest.raises((pf.UsageError, pf.Refused)) as refused:
+        pf.HiddenMarkov(*arguments)
+    assert refused.value.instead.startswith("pf.HiddenMarkov(emission=")
+    assert "MarkovChain" not in str(refused.value)
+
+
+def test_numbers_of_32_bits_are_refused_with_what_mends_them():
+    """Their sums are off by 1e-8; the advice makes them pass."""
+    law = np.array([[0.1, 0.7, 0.2], [0.9, 0.05, 0.05]], dtype=np.float32)
+    square = np.array([[0.9, 0.1], [0.7, 0.3]], dtype=np.float32)
+    for arguments in [(STAY, law), (square, law / law)]:
+        with pytest.raises(pf.UsageError, match="a cast to float64, then"):
+            pf.HiddenMarkov(*arguments)
+    rows = law.astype(np.float64)
+    assert pf.HiddenMarkov(STAY, rows / rows.sum(axis=-1, keepdims=True)).row_values == 3
+
+
+def test_a_state_for_missing_values_is_a_column_of_the_emission():
+    """Three values and missing ones: three columns are refused in these words, and four plan and release."""
+    secret = pf.Secret("x", [0, 1, 2], missing="skip")
+    stay, shows = [[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.2, 0.1, 0.1], [0.1, 0.2, 0.6, 0.1]]
+    three = pf.HiddenMarkov(stay, [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
+    with pytest.raises(
+        pf.UsageError, match=r"the last of which is the state for missing(.|\n)*last column"
+    ):
+        pf.Scenario(secret, three, order_by="t")
+    table = pl.DataFrame({"t": range(4), "x": [0, None, 2, 1]})
+    scenario = pf.Scenario(secret, pf.HiddenMarkov(stay, shows), order_by="t")
+    plan = pf.protect(table, scenario).private_sum("x").plan(pf.Pure(1e4))
+    assert plan.release().frame["x_sum"][0] == pytest.approx(3, abs=0.1)
 
 
 def test_fits_that_prove_nothing_are_refused():

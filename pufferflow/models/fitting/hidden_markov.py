@@ -6,13 +6,15 @@ and the state is not, several hidden chains may fit equally well: no bound on th
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import cast, final
 
 import numpy as np
+import polars as pl
 
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
-from pufferflow.models.domain import Label
+from pufferflow.core.suggestions import did_you_mean
+from pufferflow.models.domain import Domain, Label, listed_values
 from pufferflow.models.fitting.markov import fit_chain, second_step
 from pufferflow.models.fitting.sequences import (
     Sequences,
@@ -24,7 +26,8 @@ from pufferflow.models.fitting.table import smoothed
 from pufferflow.models.reference import Provenance, Reference, digest_of, read_reference
 
 _INSTEAD = 'pf.HiddenMarkov.fit(reference, "level", "home", order_by="hour")'
-_FEW = 30
+_STATES = "a list of two or more hidden states, each by its value in the column"
+_FEW, _SOME = 30, 6
 
 
 @final
@@ -67,10 +70,11 @@ def fit_hidden_chain(  # noqa: PLR0913 - a reference, its columns, and how they 
             allowed="two different columns of the reference",
             instead=_INSTEAD,
         )
-    chain = fit_chain(reference, state, order_by, within, domain=states, period=period, step=step)
     columns = [("order_by", order_by), ("column", column), ("state", state)]
     units = read_units(() if within is None else within, columns, _INSTEAD)
     frame = read_reference(reference).read([*units, order_by, column, state])
+    _check_states(states, frame[state])
+    chain = fit_chain(reference, state, order_by, within, domain=states, period=period, step=step)
     shown, hidden = (
         read_sequences(frame, name, order_by, units, domain=points, step=step)
         for name, points in ((column, domain), (state, states))
@@ -93,6 +97,35 @@ def fit_hidden_chain(  # noqa: PLR0913 - a reference, its columns, and how they 
         tuple(shown.domain.points),
         provenance,
     )
+
+
+def _check_states(states: object, values: pl.Series) -> None:
+    """Refuse a single state, and the name of a state without rows while the column has labels without a name."""
+    if states is None or isinstance(states, Domain):
+        return
+    if isinstance(states, list | tuple) and len(cast(Sequence[object], states)) < 2:
+        raise UsageError(
+            f"states has {len(cast(Sequence[object], states))} of the hidden states of a chain.",
+            allowed=_STATES,
+            instead=_instead_of_states(values),
+        )
+    names = listed_values(cast(object, states), "states").points
+    if not isinstance(values.dtype, pl.String | pl.Categorical | pl.Enum):
+        return
+    seen = values.drop_nulls().cast(pl.String).unique().sort().to_list()
+    absent = [name for name in names if isinstance(name, str) and name not in seen]
+    others = [label for label in seen if label not in names]
+    if absent and others:
+        raise UsageError(
+            f"The state {absent[0]!r} has no row in {values.name!r}.{did_you_mean(absent[0], others)}",
+            allowed=_STATES,
+            instead=_instead_of_states(values),
+        )
+
+
+def _instead_of_states(values: pl.Series) -> str:
+    some = values.drop_nulls().unique().sort().head(_SOME).to_list()
+    return f"states={some}" if len(some) > 1 else "states=['away', 'home']"
 
 
 def _counts(shown: Sequences, hidden: Sequences) -> Floats:

@@ -420,6 +420,12 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     digest, name = digest_of(frame), columns[0]
     if len(columns) > 1:
         frame, name, domain = with_tuples(frame, columns, domain)
+    if 0 < frame.height < period:
+        raise UsageError(
+            f"period is {period}, and the reference has {frame.height} rows: some phases have no row.",
+            allowed="a period of no more steps than the reference has rows",
+            instead="period=24, if rows are hours that repeat each day, or a longer reference",
+        )
     sequences = read_sequences(
         frame, name, order_by, units, domain=domain, period=period, step=step
     )

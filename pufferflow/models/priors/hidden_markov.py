@@ -20,6 +20,7 @@ from pufferflow.models.priors.transition_kernels import (
     SUM_TOLERANCE,
     Rows,
     check_possible,
+    instead_of_sums,
     normalised,
     values_not_at_every_step,
 )
@@ -71,20 +72,18 @@ class HiddenMarkov(SequencePrior, kind="hidden markov chain"):
         states: Sequence[Label] | None = None,
         provenance: Provenance = DECLARED,
     ) -> None:
-        chain = MarkovChain(transition, initial, period)
+        chain = _chain_of_states(transition, initial, period)
         if chain.states > _MOST_STATES:
             raise Refused(
                 f"The chain has {chain.states} hidden states.",
                 allowed=f"at most {_MOST_STATES} hidden states",
                 instead="fewer hidden states, each of which stands for several",
             )
+        if isinstance(states, list | tuple) and len(states) != chain.states:
+            raise _other_names(len(states), chain.states)
         names = None if states is None else listed_values(states, "states").points
-        if names is not None and len(names) != chain.states:
-            raise UsageError(
-                f"states has {len(names)} names, and transition {chain.states} states.",
-                allowed="a name for each row of transition, in their order",
-                instead=f"states={list(range(chain.states))}",
-            )
+        if names is not None and len(names) != chain.states:  # an array, or a range
+            raise _other_names(len(names), chain.states)
         set_fields(
             self,
             transition=chain.transition,
@@ -184,10 +183,14 @@ class HiddenMarkov(SequencePrior, kind="hidden markov chain"):
         domain = _check_secret(secret)
         if not domain.finite or len(domain.points) != len(self.emission[0]):
             found = f"{len(domain.points)} values" if domain.finite else "all points of an interval"
+            skips = domain.finite and domain.skips
+            last = ", the last of which is the state for missing values" if skips else ""
             raise UsageError(
-                f"The rows of emission have {len(self.emission[0])} entries, and the domain {found}.",
+                f"The rows of emission have {len(self.emission[0])} entries, and the domain {found}{last}.",
                 allowed="a list of values or pf.Bins, with one entry for each value, in their order",
-                instead=f"domain={list(range(len(self.emission[0])))}",
+                instead="a last column of emission: how likely each hidden state shows no value"
+                if skips
+                else f"domain={list(range(len(self.emission[0])))}",
             )
         if isinstance(secret, Derived):
             self.hidden_pairs(secret)
@@ -214,6 +217,25 @@ class HiddenMarkov(SequencePrior, kind="hidden markov chain"):
         return self.hidden_chain(positions, start), int(positions[0])
 
 
+def _other_names(names: int, states: int) -> UsageError:
+    return UsageError(
+        f"states has {names} name{'s' * (names != 1)}, and transition {states} states.",
+        allowed="a name for each row of transition, in their order",
+        instead=f"states={list(range(states))}",
+    )
+
+
+def _chain_of_states(transition: Any, initial: Any, period: int | None) -> MarkovChain:
+    """Return the chain of hidden states; what refuses it speaks of this prior."""
+    try:
+        return MarkovChain(transition, initial, period)
+    except (UsageError, Refused) as error:
+        instead = error.instead.replace(
+            "pf.MarkovChain(", "pf.HiddenMarkov(emission=emission, transition="
+        )
+        raise type(error)(error.problem, allowed=error.allowed, instead=instead) from error
+
+
 def read_emission(given: Any, states: int) -> Rows:
     """Return the laws of the symbols of each hidden state."""
     check_not_masked(given, "emission", allowed=_EMISSION)
@@ -225,7 +247,7 @@ def read_emission(given: Any, states: int) -> Rows:
             allowed=_EMISSION,
             instead=_EXAMPLE,
         ) from error
-    problem = ""
+    problem, instead = "", _EXAMPLE
     if rows.ndim != 2 or rows.shape[0] != states or rows.shape[1] < 2:
         problem = f"emission has shape {rows.shape}, and transition {states} states."
     elif not (np.isfinite(rows).all() and (rows >= 0).all()):
@@ -233,8 +255,9 @@ def read_emission(given: Any, states: int) -> Rows:
     elif (np.abs(rows.sum(axis=1) - 1) > SUM_TOLERANCE).any():
         worst = int(np.abs(rows.sum(axis=1) - 1).argmax())
         problem = f"Row {worst} of emission has sum {math.fsum(rows[worst]):.12g}."
+        instead = instead_of_sums(rows.sum(axis=1), "emission", _EXAMPLE)
     if problem:
-        raise UsageError(problem, allowed=_EMISSION, instead=_EXAMPLE)
+        raise UsageError(problem, allowed=_EMISSION, instead=instead)
     if rows.shape[1] > _MOST_SYMBOLS:
         raise Refused(
             f"Rows may have {rows.shape[1]} values.",

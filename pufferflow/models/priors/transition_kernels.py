@@ -20,6 +20,8 @@ from pufferflow.models.secret import AnySecret, Initial, Secret, ValueSecret
 
 Rows = tuple[tuple[float, ...], ...]
 SUM_TOLERANCE = 1e-9
+_ROUNDED = 1e-5
+"""Sums of numbers of 32 bits are off by less."""
 _MOST_STATES = 64
 _TRANSITION = "rows of probabilities with sum 1, one for each state, or a list of such matrices"
 _BOUNDS = "a matrix of probabilities, one row for each state, or a list of such matrices"
@@ -36,9 +38,20 @@ def read_kernels(transition: Any) -> tuple[Floats, bool]:
         raise UsageError(
             f"{where} of transition has sum {sums[place]:.12g}.",
             allowed=_TRANSITION,
-            instead=_EXAMPLE,
+            instead=instead_of_sums(sums, "transition", _EXAMPLE),
         )
     return normalised(kernels), single
+
+
+def instead_of_sums(sums: Floats, name: str, example: str) -> str:
+    """Return what to write instead of rows with these sums: numbers of 32 bits only need a cast and a division.
+
+    >>> instead_of_sums(np.array([1.2]), "rows", "[[0.5, 0.5]]")
+    '[[0.5, 0.5]]'
+    """
+    if np.abs(sums - 1).max() > _ROUNDED:
+        return example
+    return f"a cast to float64, then {name} / {name}.sum(axis=-1, keepdims=True)"
 
 
 def read_bounds(given: Any, name: str, allowed: str = _BOUNDS) -> tuple[Floats, bool]:

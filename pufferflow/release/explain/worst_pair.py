@@ -28,6 +28,7 @@ from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.markov.sums import Sums
 from pufferflow.distributions.markov.winf_of_sums import pair_of
 from pufferflow.models.priors.base import Prior
+from pufferflow.models.priors.hidden_markov import HiddenMarkov
 from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.priors.markov import MarkovChain
 from pufferflow.models.secret import Initial, Presence
@@ -96,6 +97,8 @@ _MOST_WORK = 3e8
 _MOST_POINTS = 6_000.0
 _MOST_PLACES = 90_000.0
 _COARSEST, _FINEST = 24, 20_000
+_LEAST_STEPS = 0.25
+"""The laws of a count, which has one step, may take four times as long."""
 _NEAR = 1e-7
 _ROUNDED = "values of rows are rounded for the figure"
 
@@ -153,13 +156,10 @@ def at_place(plan: CalibratedNoise, origin: Origin, witness: Witness) -> NumberL
     """Return the two laws of one number at the place of a witness; refuse where listing them takes too long."""
     cell_sum, prior = _cell_sum(plan, origin, witness), origin.tables.prior
     chain = isinstance(prior, MarkovChain)
-    rows = cell_sum.pattern.selected + 1
-    most_steps = (
-        min(_MOST_WORK / (rows * prior.states) ** 2, _MOST_PLACES / rows)
-        if chain
-        else _MOST_POINTS / rows
-    )
-    cell_sum, grid = _round_to_grid(cell_sum, most_steps)
+    most = _most_steps(prior, cell_sum.pattern)
+    if most < _LEAST_STEPS and (chain or isinstance(prior, HiddenMarkov)):
+        raise _too_long(cell_sum)
+    cell_sum, grid = _round_to_grid(cell_sum, most)
     laws = (
         _along_a_chain(prior, cell_sum, witness)
         if chain
@@ -168,6 +168,22 @@ def at_place(plan: CalibratedNoise, origin: Origin, witness: Witness) -> NumberL
     mu, nu = (law.map(lambda values: values * grid.width) for law in laws)
     notes = "; ".join(note for note in (cell_sum.note, grid.note) if note)
     return NumberLaws(cell_sum.measure, mu, nu, witness.secrets, cell_sum.pattern.selected, notes)
+
+
+def _most_steps(prior: Prior, pattern: Pattern) -> float:
+    """Return how many steps the values of one row may span, so that laws of the sum are listed in seconds.
+
+    Along a chain they take a pass over all rows for each step of the sum. Hidden states are rows of their own, and rows
+    that are not summed are passed too.
+    """
+    summed = pattern.selected + 1
+    if isinstance(prior, MarkovChain):
+        return min(_MOST_WORK / (summed * prior.states) ** 2, _MOST_PLACES / summed)
+    most = _MOST_POINTS / summed
+    if not isinstance(prior, HiddenMarkov):
+        return most
+    states = len(prior.emission) * prior.row_values
+    return min(most, _MOST_WORK / (2 * pattern.rows * summed * states**2))
 
 
 def span_of(plan: CalibratedNoise, origin: Origin, witness: Witness) -> NumberLaws:
@@ -257,11 +273,13 @@ def _round_to_grid(cell_sum: _CellSum, most: float) -> tuple[_CellSum, _Grid]:
     elif most >= _COARSEST:
         grid = _Grid(largest / int(counts[-1]), _ROUNDED)
     else:
-        raise Refused(
-            f"The laws of a sum of {cell_sum.pattern.selected} rows with so many values take too long to list for a "
-            "figure."
-        )
+        raise _too_long(cell_sum)
     return replace(cell_sum, table=np.rint(cell_sum.table / grid.width)), grid
+
+
+def _too_long(cell_sum: _CellSum) -> Refused:
+    rows = cell_sum.pattern.selected
+    return Refused(f"The laws of a sum of {rows} rows take too long to list for a figure.")
 
 
 def _along_a_chain(prior: MarkovChain, cell_sum: _CellSum, witness: Witness) -> tuple[Law, Law]:
