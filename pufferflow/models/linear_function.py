@@ -10,7 +10,9 @@ from pufferflow.models.domain import Interval, Product
 from pufferflow.models.secret_pairs import WithinDistance
 
 Factors = tuple[tuple[str, float], ...]
-_ALLOWED = "a factor other than 0 for each column that it reads, from a list of columns on intervals"
+_ALLOWED = (
+    "a factor other than 0 for each column that it reads, from a list of columns on intervals"
+)
 
 
 def read_factors(given: object, name: str, column: str | None, tuples: Product | None) -> Factors:
@@ -84,7 +86,9 @@ def _known(given: object, name: str, tuples: Product) -> str:
 
 
 def _factor(column: object, given: object, name: str) -> float:
-    refused = _refused("", name, "a finite number other than 0; columns that are not read, left out")
+    refused = _refused(
+        "", name, "a finite number other than 0; columns that are not read, left out"
+    )
     return finite_number(
         given,
         f"of[{column!r}]",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pufferflow.core.errors import InternalError, UsageError
 from pufferflow.core.rounding import float_above
 from pufferflow.core.suggestions import suggests_arguments
-from pufferflow.core.validate import finite_number, quoted, read_name, set_fields, whole_number
+from pufferflow.core.validate import quoted, read_name, set_fields, whole_number
 from pufferflow.models.domain import (
     MISSING,
     Domain,
@@ -565,8 +565,8 @@ def _one_for_all(missing: object, domains: Sequence[object]) -> UsageError:
     least = [read_domain(one).points[0] for one in domains]
     return UsageError(
         f"missing is {quoted(missing)}, for {len(domains)} columns.",
-        allowed='a list with a value of its domain for each column; or "skip" for each, which Gaussian priors and '
-        "sums of several columns on intervals refuse",
+        allowed='a list with a value of its domain for each column; or "skip" for each, but for Gaussian priors '
+        "and sums of intervals",
         instead=f"missing={least}",
     )
 
