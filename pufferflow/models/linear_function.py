@@ -48,9 +48,11 @@ def _refused(problem: str, name: str, allowed: str = _ALLOWED) -> UsageError:
 
 def _listed(given: object, name: str) -> Sequence[tuple[object, object]]:
     """Return pairs of a column and its factor, one or more."""
-    pairs: Any = list(given.items()) if isinstance(given, Mapping) else given
+    pairs: object = given
+    if isinstance(given, Mapping):
+        pairs = list(cast(Mapping[Any, Any], given).items())
     if not isinstance(pairs, list | tuple):
-        raise _refused(f"of is {quoted(given)}.", name)
+        raise _refused(f"of is {quoted(pairs)}.", name)
     listed = cast(Sequence[Any], pairs)
     if not listed:
         raise _refused("of is empty.", name)
