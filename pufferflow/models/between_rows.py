@@ -1,4 +1,4 @@
-"""The guarantee about two rows of one table: that X_i = a instead of X_j = b (M60)."""
+"""The guarantee about two rows of one table: that X_i = a instead of X_j = b (M60 (i))."""
 
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.validate import instance
@@ -10,7 +10,7 @@ _SCENARIO = 'pf.Scenario(pf.Secret("level", domain=[0, 1]), prior)'
 
 
 def between_rows(scenario: Scenario, guarantee: Guarantee) -> Guarantee:
-    """Return what a guarantee of a plan or an account says about two rows: X_i = a against X_j = b (M60).
+    """Return what a guarantee of a plan or an account says about two rows: X_i = a against X_j = b (M60 (i)).
 
     A scenario hides which of two values the *same* row has. The pairs of different rows follow from that, whatever rows
     depend on each other and whatever was published. The total of an account may be given as well. An ε becomes at
@@ -28,7 +28,7 @@ def between_rows(scenario: Scenario, guarantee: Guarantee) -> Guarantee:
 
 
 def row_guarantee(scenario: Scenario, between: Guarantee) -> Guarantee:
-    """Return the guarantee to plan with, or to limit an account by, so that `between` holds between two rows (M60).
+    """Return the guarantee to plan with, or to limit an account by, so that `between` holds between two rows (M60 (i)).
 
     It is the inverse of `pf.between_rows`, rounded towards privacy.
 

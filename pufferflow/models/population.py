@@ -26,6 +26,10 @@ from pufferflow.models.secret_pairs import Rule, read_rule, rule_in_words, value
 from pufferflow.models.stored import ADDED
 
 _EXAMPLE = 'pf.Population("ill", domain=[0, 1], laws={"few": [0.9, 0.1], "many": [0.8, 0.2]})'
+_SHARES = "a list of two or more different shares, each from 0 to 1"
+_OF_SHARES = 'pf.Population.share("ill", [0.1, 0.2])'
+_MEANS = "a list of two or more different means, each within the domain"
+_OF_MEANS = 'pf.Population.mean("level", [1.0, 1.5], domain=[0, 1, 2])'
 _MOST_DESCRIBED = 4
 _MOST_ROWS = 10**9
 _HALVINGS = 200
@@ -123,7 +127,7 @@ class Population(AnySecret, kind="population"):
         >>> Population.share("answer", [0.4, 0.3], domain=["no", "yes"]).domain.points
         ('no', 'yes')
         """
-        shares = [_share(value) for value in as_list(values, "values")]
+        shares = [_share(value) for value in _listed_values(values, _SHARES, _OF_SHARES)]
         laws = [(value, (1 - value, value)) for value in shares]
         return cls(column, [0, 1] if domain is None else domain, laws, pairs, missing, rows=rows)
 
@@ -162,7 +166,7 @@ class Population(AnySecret, kind="population"):
         )
         laws = [
             (mean, _tilted(read.numbers, around.astype(np.float64), mean))
-            for mean in (_number(value) for value in as_list(values, "values"))
+            for mean in map(_number, _listed_values(values, _MEANS, _OF_MEANS))
         ]
         return cls(column, read, laws, pairs, missing, rows=rows)
 
@@ -230,6 +234,14 @@ def _read_laws(given: object, domain: Domain) -> list[tuple[Any, tuple[Probabili
             allowed="a dictionary of two or more laws, by the values of the secret",
             instead=_EXAMPLE,
         )
+    names = [name for name, _ in listed]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise UsageError(
+                f"laws has the name {quoted(name)} twice.",
+                allowed="laws with different names",
+                instead=_EXAMPLE,
+            )
     return [(name, _masses(law, domain, f"laws[{name!r}]")) for name, law in listed]
 
 
@@ -242,11 +254,11 @@ def _masses(given: object, domain: Domain, name: str) -> tuple[Probability, ...]
     """Return the probabilities of all points of a domain."""
     points = domain.points
     if isinstance(given, Law):
-        given = dict(zip(cast(Any, given.values), cast(Any, given.weights), strict=True))
+        given = dict(zip(np.asarray(given.values).tolist(), cast(Any, given.weights), strict=True))
     if isinstance(given, Mapping):
         listed = cast(Mapping[Any, Any], given)
-        beyond = [point for point in listed if point not in points]
-        given = [listed.get(point, 0) for point in points] + [0] * len(beyond)
+        _check_in_domain(listed, domain, name)
+        given = [listed.get(point, 0) for point in points]
     law = read_law(given, name)
     if len(law) != len(points):
         raise UsageError(
@@ -257,12 +269,39 @@ def _masses(given: object, domain: Domain, name: str) -> tuple[Probability, ...]
     return law
 
 
+def _check_in_domain(given: Mapping[Any, Any], domain: Domain, name: str) -> None:
+    """Refuse a law with values that the domain lacks."""
+    beyond = [point for point in given if point not in domain.points]
+    if beyond:
+        raise UsageError(
+            f"{name} has a probability for {quoted(beyond[0])}, which is not in the domain.",
+            allowed=f"probabilities for {domain.describe()}",
+            instead=_EXAMPLE,
+        )
+
+
+def _listed_values(given: object, allowed: str, instead: str) -> list[Any]:
+    """Return the shares or means, two or more that differ."""
+    if isinstance(given, str | bytes) or not (
+        isinstance(given, Sequence) or hasattr(given, "__array__")
+    ):
+        raise UsageError(f"values is {quoted(given)}.", allowed=allowed, instead=instead)
+    listed = as_list(given, "values")
+    for place, one in enumerate(listed):
+        if one in listed[:place]:
+            raise UsageError(f"values has {quoted(one)} twice.", allowed=allowed, instead=instead)
+    if len(listed) < 2:
+        said = f"only {quoted(listed[0])}" if listed else "no entries"
+        raise UsageError(f"values has {said}.", allowed=allowed, instead=instead)
+    return listed
+
+
 def _share(given: object) -> Any:
     number = finite_number(
         given,
         "A share",
-        allowed="numbers from 0 to 1",
-        instead='pf.Population.share("ill", [0.1, 0.2])',
+        allowed=_SHARES,
+        instead=_OF_SHARES,
         fits=lambda share: 0 <= share <= 1,
     )
     return number if isinstance(given, float) else given
@@ -273,8 +312,8 @@ def _number(given: object) -> float:
         finite_number(
             given,
             "A mean",
-            allowed="numbers within the domain",
-            instead='pf.Population.mean("level", [1.0, 1.5], domain=[0, 1, 2])',
+            allowed=_MEANS,
+            instead=_OF_MEANS,
         )
     )
 

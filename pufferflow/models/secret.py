@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pufferflow.core.errors import InternalError, UsageError
 from pufferflow.core.rounding import float_above
 from pufferflow.core.suggestions import suggests_arguments
-from pufferflow.core.validate import finite_number, quoted, read_name, set_fields, whole_number
+from pufferflow.core.validate import quoted, read_name, set_fields, whole_number
 from pufferflow.models.domain import (
     MISSING,
     Domain,
@@ -25,6 +25,7 @@ from pufferflow.models.domain import (
     read_domain,
     skipping,
 )
+from pufferflow.models.linear_function import check_pairs_of_function, read_factors
 from pufferflow.models.secret_pairs import (
     Rule,
     WithinDistance,
@@ -460,14 +461,10 @@ class Derived(_OptionalColumn, kind="derived"):
         read_name(name, "name")
         listed = None if values is None else listed_values(values, "values")
         rule: Rule = "all"
-        if of and values is not None:
-            raise UsageError(
-                "A linear function of columns is given with a list of values.",
-                allowed="any two values of it, or those that are near",
-                instead="pairs=pf.WithinDistance(3), or leaving values out",
-            )
-        if of and isinstance(pairs, WithinDistance):
-            rule = pairs
+        linear = not isinstance(of, tuple) or len(of) > 0
+        if linear:
+            check_pairs_of_function(pairs, values)
+            rule = cast(Rule, pairs)
         elif pairs != "all":
             if listed is None:
                 raise UsageError(
@@ -478,7 +475,8 @@ class Derived(_OptionalColumn, kind="derived"):
             rule = read_rule(pairs, listed)
         set_fields(self, name=name, values=None if listed is None else listed.points, pairs=rule)
         self._set_column(column, domain, missing)
-        set_fields(self, of=_factors(of, name, self.tuples))
+        factors = read_factors(of, name, self.column, self.tuples) if linear else ()
+        set_fields(self, of=factors)
 
     @cached_property
     def distance(self) -> float:
@@ -522,35 +520,6 @@ def _times(factor: float) -> str:
     return "" if factor == 1 else f"{factor:g} "
 
 
-def _factors(given: object, name: str, tuples: Product | None) -> tuple[tuple[str, float], ...]:
-    """Validate the factors of a linear function of several columns, each of which fills an interval."""
-    allowed = (
-        "a factor other than 0 for each column that it reads, from a list of columns on intervals"
-    )
-    instead = (
-        f"pf.Derived({name!r}, of={{'paid': 1, 'owed': -1}}, column=['paid', 'owed'], "
-        "domain=[pf.Interval(0, 9), pf.Interval(0, 9)])"
-    )
-    if not given:
-        return ()
-    try:
-        read = {
-            read_name(column, "of"): finite_number(one, "of", allowed=allowed, instead=instead)
-            for column, one in dict(cast(Any, given)).items()
-        }
-    except (TypeError, ValueError):
-        raise UsageError(f"of is {quoted(given)}.", allowed=allowed, instead=instead) from None
-    known, domains = ((), ()) if tuples is None else (tuples.columns, tuples.domains)
-    lists = [one for one in domains if not isinstance(one, Interval)]
-    if not set(read) <= set(known) or lists or 0.0 in read.values() or name in known:
-        raise UsageError(
-            f"{name!r} is no linear function of the columns {list(known)}: of is {quoted(read)}.",
-            allowed=f"{allowed}, and a name that none of them has",
-            instead=instead,
-        )
-    return tuple(read.items())
-
-
 def _product(secrets: Sequence[Secret]) -> Product:
     """Return the tuples of the values of several columns."""
     return Product(
@@ -567,13 +536,16 @@ def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
     names, read, chosen = (
         list(cast(Any, one)) if isinstance(one, list | tuple) else [] for one in given
     )
-    left_out = missing is None and not chosen
+    left_out = missing is None
+    if not left_out and not isinstance(missing, list | tuple) and len(names) == len(read) > 1:
+        raise _one_for_all(missing, read)
     if len(names) < 2 or len(read) != len(names) or not (left_out or len(chosen) == len(names)):
         raise UsageError(
             f"{len(names)} columns with {len(read)} domains"
             + ("." if left_out else f" and {len(chosen)} values for missing ones."),
             allowed="a list of columns, and lists as long with the domain of each, and with its value for missing ones",
-            instead='column=["hours", "pay"], domain=[[0, 1, 2], pf.Interval(0, 100)]',
+            instead='column=["hours", "pay"], domain=[[0, 1, 2], pf.Interval(0, 100)]'
+            + ("" if left_out else ", missing=[0, 0]"),
         )
     secrets = [
         Secret(name, one, missing=value)
@@ -586,6 +558,17 @@ def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
             instead='column=["hours", "pay"]',
         )
     return secrets
+
+
+def _one_for_all(missing: object, domains: Sequence[object]) -> UsageError:
+    """Return the error for one value for missing ones, where each column needs its own."""
+    least = [read_domain(one).points[0] for one in domains]
+    return UsageError(
+        f"missing is {quoted(missing)}, for {len(domains)} columns.",
+        allowed='a list with a value of its domain for each column; or "skip" for each, but for Gaussian priors '
+        "and sums of intervals",
+        instead=f"missing={least}",
+    )
 
 
 def _check_part(secret: object) -> None:

@@ -1,4 +1,4 @@
-"""What losses about one row say about two rows: X_i = a against X_j = b (M60).
+"""What losses about one row say about two rows: X_i = a against X_j = b (M60 (i)).
 
 A release of which any two values of a row are ε apart has a law that is a mixture of these. So it is nearer to that of
 each value than they are to each other, by the probability m of that value. Two such steps lead from one row to

@@ -165,7 +165,7 @@ class Guarantee(
         return None
 
     def between_rows(self, least: float) -> "Guarantee | None":
-        """Return what follows about two rows, X_i = a against X_j = b, if this holds for any values of one (M60).
+        """Return what follows about two rows, X_i = a against X_j = b, if this holds for any values of one (M60 (i)).
 
         `least` is at most the probability of each possible value. None if nothing is known.
         """

@@ -21,6 +21,7 @@ from pufferflow.core.suggestions import nearest
 from pufferflow.core.tables import exactly
 from pufferflow.core.validate import finite_number, in_few_digits, quoted
 from pufferflow.queries.engine_interface import Tally
+from pufferflow.queries.expressions.on_columns import OnColumns
 from pufferflow.queries.expressions.tree import short
 from pufferflow.queries.expressions.values import Values, Weight
 from pufferflow.queries.expressions.weights import with_weight
@@ -321,6 +322,12 @@ def bounded(  # noqa: PLR0913, PLR0917 - the query, and how expressions are read
             f"Bounds of {values.words}, which is true or false.",
             allowed="bounds of numbers",
             instead="private_count without bounds",
+        )
+    if isinstance(values, OnColumns):
+        raise Refused(
+            f"Bounds by group of {values.words}, a sum over several columns on intervals.",
+            allowed="bounds by group of a function of one column; here the domains bound each column",
+            instead="a sum of each column with bounds=, or a column made before pf.protect with a secret of its own",
         )
     if not request.counts_are_public:
         raise Refused(

@@ -124,3 +124,33 @@ def test_the_prior_of_draws_belongs_to_this_secret_alone():
     other = pf.Scenario(pf.Secret("ill", [0, 1]), pf.Independent()).to_json()
     with pytest.raises(pf.UsageError, match=r"pf\.Population"):
         pf.Scenario.from_json(kept + other[other.index('"secret"') :])
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: pf.Population.share("x", 0.1), "values is 0.1"),
+        (lambda: pf.Population.share("x", [0.1]), "values has only 0.1"),
+        (lambda: pf.Population.share("x", []), "values has no entries"),
+        (lambda: pf.Population.share("x", [0.2, 0.2]), "values has 0.2 twice"),
+        (lambda: pf.Population.mean("x", 1.0, domain=[0, 1, 2]), "values is 1.0"),
+        (lambda: pf.Population.mean("x", [1.0, 1.0], domain=[0, 1, 2]), "values has 1.0 twice"),
+    ],
+)
+def test_shares_and_means_need_no_sum(make, says):
+    """Errors name values=, say what each of its entries may be, and are not those of probabilities."""
+    with pytest.raises(pf.UsageError, match=says) as refused:
+        make()
+    assert "a list of two or more different" in refused.value.allowed
+    assert eval(refused.value.instead, {"pf": pf}).laws  # noqa: S307
+
+
+@pytest.mark.parametrize("law", [{0: 0.5, 2: 0.5}, pf.Law([0, 2], [0.5, 0.5])])
+def test_a_value_beyond_the_domain_is_named(law):
+    """A law of values that the domain lacks: the error names the first of them."""
+    with pytest.raises(
+        pf.UsageError, match=r"laws\['a'\] has a probability for 2.*not in the domain"
+    ):
+        pf.Population("x", [0, 1], {"a": law, "b": [0.1, 0.9]})
+    with pytest.raises(pf.UsageError, match="the name 'a' twice"):
+        pf.Population("x", [0, 1], [("a", {0: 0.5, 1: 0.5}), ("a", {0: 0.1, 1: 0.9})])

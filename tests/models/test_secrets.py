@@ -153,3 +153,62 @@ def test_most_rows_of_a_unit():
     scenario = pf.Scenario(few, pf.Independent())
     assert pf.Scenario.from_json(scenario.to_json()) == scenario
     assert "at most 10 rows each" in scenario.describe()
+
+
+GAP = {
+    "name": "gap",
+    "of": {"a": 1, "b": -1},
+    "column": ["a", "b"],
+    "domain": [pf.Interval(0, 9)] * 2,
+    "missing": [0, 0],
+}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"of": {"aa": 1, "b": -1}}, "of has the key 'aa'.* Did you mean 'a'?"),
+        ({"of": {3: 1}}, "of has the key 3, and the columns are"),
+        ({"of": {"a": 0, "b": 0}}, r"of\['a'\] is 0"),
+        ({"of": {"a": 1, "b": math.nan}}, r"of\['b'\] is nan"),
+        ({"of": {"a": math.inf}}, r"of\['a'\] is inf"),
+        ({"of": {"a": "x"}}, r"of\['a'\] is of type str"),
+        ({"of": "a"}, "of is 'a'"),
+        ({"of": {}}, "of is empty"),
+        ({"of": []}, "of is empty"),
+        ({"of": [1, 2]}, "of has an entry that is no column with its factor"),
+        ({"of": [("a", 1), ("a", 2)]}, "of gives a column twice"),
+        ({"of": None}, "of is of type NoneType"),
+        ({"name": "a"}, "The function has the name of one of its columns, 'a'"),
+        ({"column": None, "domain": None, "missing": None}, "column is left out"),
+        ({"column": "a", "domain": pf.Interval(0, 1), "missing": 0}, "column is only 'a'"),
+        (
+            {"domain": [pf.Interval(0, 1), [0, 1]]},
+            "The domain of 'b' is one of 0, 1, and no interval",
+        ),
+        ({"pairs": [(1, 2)]}, "with pairs of type list"),
+        ({"pairs": "adjacent"}, "with pairs 'adjacent'"),
+        ({"values": [1, 2]}, "with a list of values"),
+    ],
+)
+def test_what_is_no_linear_function_is_named(wrong, says):
+    """The key, the number or the argument that is wrong, and never a way on that is refused again."""
+    assert pf.Derived(**GAP).distance == 18
+    with pytest.raises(pf.UsageError, match=says) as refused:
+        pf.Derived(**{**GAP, **wrong})
+    assert refused.value.allowed
+    if "pairs" in wrong or "values" in wrong:
+        assert "pairs=pf.WithinDistance(3)" in refused.value.instead
+    else:
+        assert eval(refused.value.instead, {"pf": pf}).of  # noqa: S307
+
+
+@pytest.mark.parametrize("missing", [0, "skip"])
+def test_several_columns_have_a_missing_value_each(missing):
+    """One value for all is refused, and the list that the error names is taken."""
+    with pytest.raises(pf.UsageError, match=f"missing is {missing!r}, for 2 columns") as refused:
+        pf.Derived(**{**GAP, "missing": missing})
+    assert refused.value.instead == "missing=[0.0, 0.0]"
+    with pytest.raises(pf.UsageError, match="1 values for missing ones") as refused:
+        pf.Derived(**{**GAP, "missing": [0]})
+    assert "missing=[0, 0]" in refused.value.instead

@@ -227,6 +227,19 @@ def test_what_needs_single_rows_is_refused():
         pf.protect(frame_of(ROWS[:2]), scenario_of(skipping)).private_sum(A + B)
 
 
+def test_what_a_sum_of_columns_on_intervals_has_not_is_said_at_once():
+    """No missing="skip" where that is refused next, and no bounds by group, in the words of the user."""
+    batch = pf.protect(frame_of(ROWS[:2]), scenario_of(SECRETS))
+    with pytest.raises(pf.UsageError, match="tests for nulls of 'a'") as refused:
+        batch.private_sum(A.fill_null(3) + B)
+    assert "skip" not in refused.value.allowed + refused.value.instead
+    with pytest.raises(pf.UsageError, match="tests for nulls of 'a'") as refused:
+        batch.private_sum(A.fill_null(3))
+    assert 'missing="skip"' in refused.value.instead
+    with pytest.raises(pf.Refused, match=r"Bounds by group of a \+ b, a sum over several columns"):
+        batch.group_by("row", keys=[0]).private_sum(A + B, bounds={0: (0, 3)})
+
+
 def test_many_columns_move_by_their_ranges():
     """Sums over twelve columns, where corners would be too many: each sum moves by its whole range."""
     names = [f"x{place}" for place in range(12)]

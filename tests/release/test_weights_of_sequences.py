@@ -51,6 +51,16 @@ def chain_paths(transition, count):
         )
 
 
+def shown_paths(transition, emission, count):
+    """Yield what a hidden chain shows, with its probability, by the states summed out step by step."""
+    start = np.linalg.matrix_power(transition, 300)[0]
+    for shown in itertools.product(range(emission.shape[1]), repeat=count):
+        forward = start * emission[:, shown[0]]
+        for symbol in shown[1:]:
+            forward = (forward @ transition) * emission[:, symbol]
+        yield shown, float(forward.sum())
+
+
 def class_paths(weights, laws, count):
     for path in itertools.product(range(laws.shape[1]), repeat=count):
         yield path, float((weights * np.prod([laws[:, state] for state in path], axis=0)).sum())
@@ -146,6 +156,39 @@ def test_a_tariff_of_two_states_needs_the_noise_it_has():
         .plan(pf.Pure(1.0))
     )
     assert scales(plan)[0] < 0.9 * scales(dear)[0]
+
+
+@pytest.mark.parametrize("seed", thinned(range(6), 0.34))
+def test_hidden_chains_with_weights_lose_no_more_than_is_promised(seed):
+    """Weights of rows with hidden states: sums, two beside each other, and two releases on an account."""
+    rng = np.random.default_rng(seed)
+    transition = 0.8 * rng.dirichlet(np.ones(2), 2) + 0.1
+    emission = 0.9 * rng.dirichlet(np.ones(3), 2) + 0.1 / 3
+    prices = read(rng.normal(size=7) * rng.choice([1.0, 0.01, 0.0], 7, p=[0.6, 0.3, 0.1]))
+    prior, levels = pf.HiddenMarkov(transition, emission), [0, 1, 3]
+    asked = batch(rows(prices, HOUSES), prior, levels).private_sum(COST)
+    alone, both = (
+        one.plan(pf.Pure(1.0), row_privacy=False) for one in (asked, asked.private_sum("level"))
+    )
+    total, losses = pf.compose([alone, alone], asked.request.scenario).total, []
+    for house in (1, 2):
+        own = np.array(of_house(prices, house))
+        paths = list(shown_paths(transition, emission, len(own)))
+        losses.append(true_loss(paths, levels, [own], scales(alone)))
+        assert true_loss(paths, levels, [own, np.ones(len(own))], scales(both)) <= 1.0
+        assert true_loss(paths, levels, [own, own], np.repeat(scales(alone), 2)) <= total
+    assert 0.9 < max(losses) <= 1.0
+
+
+def test_a_tariff_of_a_hidden_chain_needs_the_noise_it_has():
+    """Prices by the hour, alike in all houses: with a tenth less noise more is lost than was promised."""
+    tariff, emission = read([0.2, 0.5, 1.0, 0.3]), np.array([[0.9, 0.1], [0.2, 0.8]])
+    prior = pf.HiddenMarkov(STAY, emission)
+    asked = batch(rows([*tariff, *tariff[:3]], HOUSES), prior, [0, 1]).private_sum(COST)
+    plan = asked.plan(pf.Pure(1.0), row_privacy=False)
+    paths = list(shown_paths(STAY, emission, 4))
+    assert true_loss(paths, [0, 1], [tariff], scales(plan)) <= 1.0
+    assert true_loss(paths, [0, 1], [tariff], 0.9 * scales(plan)) > 1.0
 
 
 def test_unselected_rows_are_secret_too():

@@ -149,7 +149,7 @@ def test_limits_may_be_reached_between_the_ends():
 
 
 def test_a_difference_as_the_paper_has_it():
-    """RPP Prop. F.1: the translation of a sum by a difference, where each column is read by itself (M60)."""
+    """RPP Prop. F.1: the translation of a sum by a difference, where each column is read by itself (M60 (iv))."""
     names, covariance = ["a", "b", "c"], [[4, 1, 0.5], [1, 2, 0.3], [0.5, 0.3, 1]]
     domains = [pf.Interval(-50, 50)] * 3
     corners = np.array([sum(ends) for ends in itertools.product((-50, 50), repeat=3)])

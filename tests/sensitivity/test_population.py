@@ -120,12 +120,14 @@ def test_sums_never_lose_more_than_is_said(seed):
     assert truth <= found + 1e-12
 
 
-def planned(group=None, rows=5, **options):
+def planned(group=None, rows=5, declared=None, **options):
     """Return a plan of a count of rows, all together or in two groups of so many."""
     groups = 1 if group is None else 2
     frame = pl.DataFrame({"ill": [0] * rows * groups, "city": list("ab"[:groups]) * rows})
     scenario = pf.Scenario(
-        pf.Population.share("ill", [0.4, 0.3], missing=0), pf.Independent(), public="city"
+        pf.Population.share("ill", [0.4, 0.3], missing=0, rows=declared),
+        pf.Independent(),
+        public="city",
     )
     batch = pf.protect(frame, scenario)
     batch = batch if group is None else batch.group_by(group)
@@ -229,3 +231,14 @@ def test_plans_say_that_the_difference_is_hidden_by_design():
     assert "no rule names" not in planned(guarantee=pf.Renyi(2, 1.0)).explain()
     remedies = planned(guarantee=pf.Pure(1.0)).check()["way_on"].to_list()
     assert "more rows do not help" in remedies[0]
+
+
+@pytest.mark.parametrize("group", [None, "city"])
+def test_plans_say_that_there_are_more_rows_than_declared(group):
+    """Rows beyond `rows` of the secret are noted, since accounts then count Gaussian noise without it."""
+    more = {
+        rows: planned(group, 5, declared=rows, guarantee=pf.Pure(1.0)).explain() for rows in (4, 10)
+    }
+    found = 5 if group is None else 10
+    assert f"{found} rows are selected, and the secret declares rows=4" in more[4]
+    assert "the secret declares" not in more[10]

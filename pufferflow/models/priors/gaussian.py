@@ -6,7 +6,7 @@ If all columns of row i change by d, the columns of row r are translated by Cov(
 column a changes, by v, then column c of row r is translated by Cov(X_r^c, X_i^a)/Var(X_i^a)·v.
 
 Let a linear function n·X_i of the columns change by v. Then column c of row r is translated by Cov(X_r^c, n·X_i) /
-Var(n·X_i)·v (M60). A column is the function with the factors of a unit vector.
+Var(n·X_i)·v (M60 (iv)). A column is the function with the factors of a unit vector.
 
 If covariances are products K(r, s)·C(c, d), the first is K(r, i)/K(i, i)·d for every C. The second is K(r, i)/K(i,
 i)·C(c, a)/C(a, a)·v. All changes are in units of the width of their own column's domain.

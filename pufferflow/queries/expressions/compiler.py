@@ -84,11 +84,16 @@ def _check_missing(tree: Node, domains: Mapping[str, Domain]) -> None:
             column = node.inputs[0].word
             if domains[column].skips:
                 continue
-            missing = f"missing={domains[column].points[0]!r}"
+            missing, said = f"missing={domains[column].points[0]!r}", short(repr(column), 60)
+            # a sum of several columns on intervals would be missing with any of them
+            skips = len(tree.columns) == 1 or all(domains[one].finite for one in tree.columns)
+            ways = f'pf.Secret({said}, …, missing="skip"), or {missing}'
             raise UsageError(
-                f"{words(node)} tests for nulls of {short(repr(column), 60)}, which are read as values of its domain.",
-                allowed='a value for nulls, said by the secret, or missing="skip"; a public column that says so',
-                instead=f'pf.Secret({short(repr(column), 60)}, …, missing="skip"), or {missing}',
+                f"{words(node)} tests for nulls of {said}, which are read as values of its domain.",
+                allowed="a value for nulls, said by the secret"
+                + ', or missing="skip"' * skips
+                + "; a public column that says so",
+                instead=ways if skips else f"pf.Secret({said}, …, {missing})",
             )
 
 

@@ -16,6 +16,7 @@ from pufferflow.privacy.guarantee import Guarantee, Pure
 from pufferflow.queries.aggregates import Count, Mean, Sum
 from pufferflow.queries.expressions.on_points import OnPoints
 from pufferflow.queries.request import Request
+from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.reports.numbers import even_odds
 
 
@@ -31,6 +32,19 @@ def hidden_by_design(request: Request, promise: Guarantee) -> dict[str, Any]:
         if pure
         else [],
     }
+
+
+def rows_beyond(request: Request, public: PublicMetadata) -> dict[str, str]:
+    """Return the number of selected rows and the declared one, if these are fewer; {} otherwise."""
+    secret, prior = request.scenario.secret, request.scenario.priors[0]
+    if not isinstance(secret, Population) or secret.rows is None:
+        return {}
+    selected = public.patterns(prior).selected
+    return (
+        {"selected": f"{selected:,}", "declared": f"{secret.rows}"}
+        if selected > secret.rows
+        else {}
+    )
 
 
 def _gaps(request: Request, secret: Population) -> Iterator[tuple[str, float]]:

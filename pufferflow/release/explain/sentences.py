@@ -29,7 +29,7 @@ from pufferflow.queries.expressions.public import public_words
 from pufferflow.queries.expressions.values import Values
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.explain.population import hidden_by_design
+from pufferflow.release.explain.population import hidden_by_design, rows_beyond
 from pufferflow.release.explain.worst_pair import NAMELESS, nameless
 from pufferflow.release.planning.blocks import impossible_values
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
@@ -371,6 +371,7 @@ def notes(plan: CalibratedNoise) -> tuple[str, ...]:
         limit=request.limit,
         in_order=request.engine.in_order,
         by_design=hidden_by_design(request, plan.guarantee),
+        beyond=rows_beyond(request, plan.public),
         **_untried(plan),
     )
 
