@@ -184,7 +184,8 @@ def shares_for(limit: Guarantee, priors: Sequence[Prior], firsts: Mapping[str, f
 
     The first release was chosen before any answer, so what it decides is free. A method that does not bound it is left
     out. The pair of the first release stands beside pure totals only, so no other method has less of δ for it. It suits
-    a release that has no loss at the limit's δ, since its draws are fewer than pure losses allow. Under a limit in approximate Rényi losses no shares are proven, and the method that suits the release is kept.
+    a release that has no loss at the limit's δ, since its draws are fewer than pure losses allow. Under a limit in
+    approximate Rényi losses no shares are proven, and the method that suits the release is kept.
     """
     known = {method: total for method, total in firsts.items() if math.isfinite(total)}
     suited = min(known, key=lambda method: (known[method], method != PAIR), default=PURE)
