@@ -154,7 +154,7 @@ def test_sums_of_the_first_rows_of_units_are_equal(engine, machine, widest, seed
     for selection in selections():
         unit, first = draw.sample([*PUBLIC, "label", "x"], 2)
         chosen = draw.sample(measures, 2)
-        read = [first, *PUBLIC, *(one.values.column for one in chosen)]
+        read = [first, *PUBLIC, *(column for one in chosen for column in one.values.columns)]
         order = tuple(name for name in dict.fromkeys(read) if name != unit)
         by = tuple(draw.sample([name for name in PUBLIC if name != unit], draw.choice([1, 2])))
         for groups in ((), (by, draw.choice([1, 3]))):
