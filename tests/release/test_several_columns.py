@@ -579,7 +579,7 @@ def test_units_that_come_and_go_with_several_columns():
         with pytest.raises(pf.UsageError, match="2 columns with"):
             pf.Presence("t", column=["hours", "wage"], **wrong)
     for missing in (1, "junk", np.array([1, 20])):
-        with pytest.raises(pf.UsageError, match="^missing is .*, for 2 columns"):
+        with pytest.raises(pf.UsageError, match=r"^missing is .*, for 2 columns"):
             pf.Presence("t", column=["hours", "wage"], domain=[HOURS, WAGES], missing=missing)
     with pytest.raises(pf.UsageError, match="given twice"):
         pf.Presence("t", column=["hours", "hours"], domain=[HOURS, WAGES])
