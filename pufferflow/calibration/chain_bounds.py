@@ -143,15 +143,10 @@ class RowBridge:
     @cached_property
     def _coarse(self) -> Chain | HiddenChain | None:
         """The same endless chain with coarser messages, which converge sooner; None if there is none."""
-        finer = (
-            self.endless
-            and not isinstance(self.chain, Chains)
-            and self.chain.states > 2
-            and not self.chain.coarse
-        )
-        if not finer or isinstance(self.chain, Chains):
+        chain = self.chain
+        if isinstance(chain, Chains) or not self.endless or chain.states <= 2 or chain.coarse:
             return None
-        return replace(self.chain, coarse=True)
+        return replace(chain, coarse=True)
 
     def _leak_along(self, chain: AnyChain, epsilon: float) -> RowLeak:
         try:

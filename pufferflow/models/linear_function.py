@@ -13,6 +13,10 @@ Factors = tuple[tuple[str, float], ...]
 _ALLOWED = (
     "a factor other than 0 for each column that it reads, from a list of columns on intervals"
 )
+_FUNCTION = (
+    "of={'paid': 1, 'owed': -1}, column=['paid', 'owed'], "
+    "domain=[pf.Interval(0, 9), pf.Interval(0, 9)]"
+)
 
 
 def read_factors(given: object, name: str, column: str | None, tuples: Product | None) -> Factors:
@@ -38,12 +42,7 @@ def check_pairs_of_function(pairs: object, values: object) -> None:
 
 
 def _refused(problem: str, name: str, allowed: str = _ALLOWED) -> UsageError:
-    return UsageError(
-        problem,
-        allowed=allowed,
-        instead=f"pf.Derived({name!r}, of={{'paid': 1, 'owed': -1}}, column=['paid', 'owed'], "
-        "domain=[pf.Interval(0, 9), pf.Interval(0, 9)])",
-    )
+    return UsageError(problem, allowed=allowed, instead=f"pf.Derived({name!r}, {_FUNCTION})")
 
 
 def _listed(given: object, name: str) -> Sequence[tuple[object, object]]:
@@ -88,13 +87,10 @@ def _known(given: object, name: str, tuples: Product) -> str:
 
 
 def _factor(column: object, given: object, name: str) -> float:
-    refused = _refused(
-        "", name, "a finite number other than 0; columns that are not read, left out"
-    )
     return finite_number(
         given,
         f"of[{column!r}]",
-        allowed=refused.allowed,
-        instead=refused.instead,
+        allowed="a finite number other than 0; columns that are not read, left out",
+        instead=f"pf.Derived({name!r}, {_FUNCTION})",
         fits=lambda factor: factor != 0,
     )

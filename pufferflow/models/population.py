@@ -298,24 +298,13 @@ def _listed_values(given: object, allowed: str, instead: str) -> list[Any]:
 
 def _share(given: object) -> Any:
     number = finite_number(
-        given,
-        "A share",
-        allowed=_SHARES,
-        instead=_OF_SHARES,
-        fits=lambda share: 0 <= share <= 1,
+        given, "A share", allowed=_SHARES, instead=_OF_SHARES, fits=lambda share: 0 <= share <= 1
     )
     return number if isinstance(given, float) else given
 
 
 def _number(given: object) -> float:
-    return float(
-        finite_number(
-            given,
-            "A mean",
-            allowed=_MEANS,
-            instead=_OF_MEANS,
-        )
-    )
+    return float(finite_number(given, "A mean", allowed=_MEANS, instead=_OF_MEANS))
 
 
 def _read_rows(given: object) -> int:

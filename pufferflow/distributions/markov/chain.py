@@ -2,7 +2,7 @@
 
 import abc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, final
@@ -425,43 +425,39 @@ class Chain(StateSequence):
     def backward(self) -> Steps:
         """The steps of messages about the past, and which states each row can have."""
         reversed_steps, order = ReversedSteps(), np.empty(self.length - 1, dtype=np.intp)
+        for first, end, laws in self._laws_along():
+            if first == self.length - 1:  # no step leads on from the last row
+                break
+            places = [
+                reversed_steps.place(kernel, law, self.kernels[kernel])
+                for kernel, law in zip(self.order[first : first + len(laws)], laws, strict=True)
+            ]
+            tile_into(order[first:end], np.array(places, dtype=np.intp))
+        return replace(reversed_steps.steps(order, self.states), coarse=self.coarse)
+
+    @cached_property
+    def row_laws(self) -> tuple[list[Floats], Indices]:
+        """The distinct laws of rows, of shape (laws of row 0, k), or (1, k) once they are settled; each row's index."""
+        pool, index = list[Floats](), np.empty(self.length, dtype=np.intp)
+        for first, end, laws in self._laws_along():
+            tile_into(index[first:end], len(pool) + np.arange(len(laws)))
+            pool += laws
+        return pool, index
+
+    def _laws_along(self) -> Iterator[tuple[int, int, list[Floats]]]:
+        """Yield rows first … end − 1 with their laws: one row, or all rows of a stretch that repeat settled laws."""
         laws = self.initial
         for stretch in stretches(self.order):
             settled = self._settled(stretch)
             for at in range(stretch.start, stretch.end):
                 starts = stretch.period and (at - stretch.start) % stretch.period == 0
                 if starts and settled is not None and _near(laws, settled[0]):
-                    places = [
-                        reversed_steps.place(kernel, law[None], self.kernels[kernel])
-                        for kernel, law in zip(
-                            self.order[at : at + stretch.period], settled, strict=True
-                        )
-                    ]
-                    tile_into(order[at : stretch.end], np.array(places, dtype=np.intp))
+                    yield at, stretch.end, [law[None] for law in settled]
                     laws = np.broadcast_to(settled[(stretch.end - at) % stretch.period], laws.shape)
                     break
-                matrix = self.kernels[self.order[at]]
-                order[at] = reversed_steps.place(self.order[at], laws, matrix)
-                laws = _step(laws, matrix)
-        return replace(reversed_steps.steps(order, self.states), coarse=self.coarse)
-
-    @cached_property
-    def row_laws(self) -> tuple[list[Floats], Indices]:
-        """The distinct laws of rows, of shape (laws of row 0, k), and the index of each row's."""
-        pool, index = list[Floats]([self.initial]), np.zeros(self.length, dtype=np.intp)
-        for stretch in stretches(self.order):
-            settled = self._settled(stretch)
-            for at in range(stretch.start, stretch.end):
-                laws: Floats = pool[int(index[at])]
-                starts = stretch.period and (at - stretch.start) % stretch.period == 0
-                if starts and settled is not None and _near(laws, settled[0]):
-                    places = len(pool) + np.arange(stretch.period)
-                    pool += [np.array([law] * len(laws)) for law in settled]
-                    tile_into(index[at : stretch.end + 1], places)
-                    break
-                pool.append(_step(laws, self.kernels[self.order[at]]))
-                index[at + 1] = len(pool) - 1
-        return pool, index
+                yield at, at + 1, [laws]
+                laws = _step(laws, self.kernels[self.order[at]])
+        yield self.length - 1, self.length, [laws]
 
     @cached_property
     def _possible(self) -> tuple[Flags, Indices]:
